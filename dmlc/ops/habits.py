@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from dmlc.ir import DTYPE_BY_NAME, DTYPES
-from dmlc.ops import OPERATIONS
+from dmlc.ops import INFIX, OPERATIONS
 from dmlc.ops.attributes import (
     ATTRIBUTE_SPELLINGS,
     AttributeSpec,
@@ -38,6 +38,12 @@ _OTHERS = {
     "isinf": "is_inf", "negative": "neg", "rint": "round", "take": "gather", "astype": "cast", "type": "cast",
     "take_along_axis": "gather_elements", "expand_dims": "unsqueeze", "broadcast_to": "expand", "clamp": "clip",
 }  # fmt: skip
+#: Operators that the language has only as ONNX's own, by the names that users write.
+_ONNX_ONLY = {
+    "Conv": ("Conv", "conv", "conv1d", "conv2d", "conv3d"), "MaxPool": ("MaxPool", "maxpool", "max_pool2d"),
+    "AveragePool": ("AveragePool", "avgpool", "avg_pool2d"), "Resize": ("Resize", "resize", "interpolate", "upsample"),
+    "BatchNormalization": ("BatchNormalization", "batch_norm", "batchnorm"), "Trilu": ("Trilu", "tril", "triu"),
+}  # fmt: skip
 #: Texts to write for functions that no single operation stands for. ``{0}`` is their first operand, ``{1}`` the same
 #: in parentheses where an operator beside it would take a part of it.
 _PHRASES = {
@@ -49,7 +55,16 @@ _PHRASES = {
     "mish": "{1} * tanh(softplus({0}))", "hard_swish": "{1} * clip({1} / 6 + 0.5, min=0, max=1)",
     "hardswish": "{1} * clip({1} / 6 + 0.5, min=0, max=1)", "einsum": 'onnx.Einsum(..., equation="...")',
     "exp2": "2 ** {1}", "log2": f"log({{0}}) * {math.log2(math.e)!r}", "log10": f"log({{0}}) * {math.log10(math.e)!r}",
+    "logical_not": "!{1}", "bitwise_not": "!{1}", "identity": "{0}", "copy": "{0}", "detach": "{0}",
+    **{name: f"onnx.{op}({{0}}, ...)" for op, names in _ONNX_ONLY.items() for name in names},
     "tan": "sin({0}) / cos({0})", "isfinite": "!(is_nan({0}) | is_inf({0}))", "trunc": "sign({0}) * floor(abs({0}))",
+}  # fmt: skip
+#: The signs of operators, by their own names and those of other libraries' functions.
+_SIGNS = {
+    **{op.name: sign for sign, op in INFIX.items()},
+    "subtract": "-", "multiply": "*", "divide": "/", "true_divide": "/", "floor_divide": "//", "remainder": "%",
+    "logical_and": "&", "bitwise_and": "&", "logical_or": "|", "bitwise_or": "|", "logical_xor": "^",
+    "bitwise_xor": "^", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
 }  # fmt: skip
 #: Other languages' names of the dtypes.
 _LONG_NAMES = {dtype.long_name: dtype.name for dtype in DTYPES}
@@ -92,6 +107,14 @@ def operation_named(name: str) -> str:
 def phrase_named(name: str, operand: str) -> str:
     """The text to write for a function of another library that no operation stands for alone; empty for others."""
     return _PHRASES.get(name, "").format(operand, _closed(operand))
+
+
+def infix_named(name: str, operands: Sequence[str]) -> str:
+    """The operator to write for a function of two operands; empty for other functions."""
+    if name not in _SIGNS:
+        return ""
+    left, right = map(_closed, operands) if len(operands) == 2 else ("a", "b")
+    return f"{left} {_SIGNS[name]} {right}"
 
 
 def _closed(text: str) -> str:
@@ -234,6 +257,7 @@ __all__ = [
     "attribute_instead",
     "call_instead",
     "dtype_named",
+    "infix_named",
     "operation_named",
     "phrase_named",
 ]

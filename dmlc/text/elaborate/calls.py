@@ -10,10 +10,10 @@ from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import DTYPE_BY_NAME, Node, Operation, OpError, Value
 from dmlc.ir.size_number import Arithmetic
-from dmlc.ops import INFIX, OPERATIONS
+from dmlc.ops import OPERATIONS
 from dmlc.ops.attributes import DTypeKind, Kind, NumberKind, WordKind, attribute_specs
 from dmlc.ops.call import LIKE, AttributeSite, CallSite, call_results, declared_operands, like_attribute
-from dmlc.ops.habits import MODULES, NO_METHODS, call_instead, dtype_named, operation_named, phrase_named
+from dmlc.ops.habits import MODULES, NO_METHODS, call_instead, dtype_named, infix_named, operation_named, phrase_named
 from dmlc.ops.model_call import CallableModel, call_model
 from dmlc.ops.size_of import SIZE, size_of
 from dmlc.text.elaborate.evaluate import Asked, Evaluator, at, dtype_help
@@ -24,7 +24,6 @@ from dmlc.text.syntax import tree
 
 #: Methods of arrays that the standard library has under other names.
 _BLOCKS = {"var": "variance", "std": "standard_deviation"}
-_SIGNS = {op.name: sign for sign, op in INFIX.items()}
 
 
 class Caller(Evaluator):
@@ -195,6 +194,7 @@ class Caller(Evaluator):
         first = expr.callee[0]
         near = suggestion(name, [*self.unit.defs, *self.unit.names.models, *OPERATIONS], spelled=quoted)
         message = f"there is no operation {name}"
+        texts = [_text(operand.span) for operand in expr.operands]
         if len(expr.callee) > 1:
             near = self.method_help(expr)
         elif name == "load":
@@ -204,14 +204,14 @@ class Caller(Evaluator):
             )
         elif name == "onnx":
             near = "operators of ONNX are called as onnx.Name(...)"
-        elif name in _SIGNS:
-            near = f"write a {_SIGNS[name]} b"
+        elif infix := infix_named(name, texts):
+            near = f"write {infix}"
         elif name in std_blocks():
             near = f"it is a block of the standard library: begin the file with use {name} from std"
         elif name in _BLOCKS:
             near = _use_of_block(name)
-        elif phrase_named(name, ""):
-            near = f"write {phrase_named(name, _text(expr.operands[0].span) if expr.operands else 'x')}"
+        elif phrase := phrase_named(name, texts[0] if texts else "x"):
+            near = f"write {phrase}"
         elif operation_named(name):
             near = self.instead(name, expr, before=f'did you mean "{operation_named(name)}"? ')
         elif name in self.frame.names or name in self.unit.consts:
@@ -231,8 +231,8 @@ class Caller(Evaluator):
             instead = self.instead(method, expr, [expr.callee[0].span] if is_value else [])
             if method in _BLOCKS:
                 return _use_of_block(method)
-            first = owner if is_value else _text(expr.operands[0].span) if expr.operands else "x"
-            phrase = phrase_named(method, first)
+            texts = [*([owner] if is_value else []), *[_text(operand.span) for operand in expr.operands]]
+            phrase = infix_named(method, texts) or phrase_named(method, texts[0] if texts else "x")
             return instead or (f"write {phrase}" if phrase else NO_METHODS)
         return f"operators of ONNX are called as onnx.{method}(...)"
 

@@ -75,7 +75,7 @@ def test_places(program: str, expected: list[tuple[str, int, int]]) -> None:
         (in_model("logits = x", "y = logit", "return y"), "nothing is named logit", 'did you mean "logits"?'),
         (in_model("y = argmx(x)", "return y"), "there is no operation argmx", 'did you mean "argmax"?'),
         (in_model("y = mean(x)", "return y"), "there is no operation mean", 'did you mean "reduce_mean"?'),
-        (in_model("y = mul(x, x)", "return y"), "there is no operation mul", "write a * b"),
+        (in_model("y = mul(x, x)", "return y"), "there is no operation mul", "write x * x"),
         (in_model("y = x(1)", "return y"), "x is a value, not an operation", ""),
         (in_model("y = relu", "return y"), "no value is named relu; it is called with operands", "write relu(...)"),
         (in_model("y = x as float16", "return y"), "float16 is not a dtype", 'did you mean "f16"?'),

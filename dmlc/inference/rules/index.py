@@ -10,6 +10,7 @@ from onnx import TensorProto
 from dmlc.inference.fact import OPEN, Elements, Fact, of_elements
 from dmlc.inference.query import Fault, Query, place
 from dmlc.inference.registry import rule
+from dmlc.ir import Dim
 
 
 @rule("Gather")
@@ -77,8 +78,9 @@ def compress(q: Query) -> Sequence[Fact]:
 
 @rule("NonZero")
 def non_zero(q: Query) -> Sequence[Fact]:
-    rank = q.rank(0)
-    return [Fact(TensorProto.INT64, (q.new_dim() if rank is None else max(rank, 1), q.new_dim()))]
+    rank, numbers = q.rank(0), q.numbers(0)
+    count: Dim = q.new_dim() if numbers is None else sum([number != 0 for number in numbers])
+    return [Fact(TensorProto.INT64, (q.new_dim() if rank is None else max(rank, 1), count))]
 
 
 @rule("Unique")

@@ -15,6 +15,10 @@ from dmlc.passes.rewrite import Match, Rewriter, Rule
 Evaluator: TypeAlias = "Callable[[Node, Sequence[Any]], Array]"
 
 
+#: Integers up to this one, and sums of them below it, are exact in f32.
+_MOST_EXACT = 2**24
+
+
 def _scatter_nd(node: Node, arrays: Sequence[Any]) -> Array:
     data, indices, updates = arrays
     if attribute_of(node, "reduction", "none") != "none":
@@ -53,10 +57,17 @@ def _constant_of_shape(node: Node, arrays: Sequence[Any]) -> Array:
     return out
 
 
+def _non_zero(node: Node, arrays: Sequence[Any]) -> Array:
+    if not arrays[0].ndim:
+        raise ValueError("the positions in a scalar have no axes")
+    return np.stack(np.nonzero(arrays[0])).astype(np.int64)
+
+
 def _range(node: Node, arrays: Sequence[Any]) -> Array:
-    if arrays[0].dtype.kind not in "iu":
+    numbers = [a.reshape(()) for a in arrays]
+    if arrays[0].dtype.kind == "f" and any(not float(n).is_integer() or abs(n) > _MOST_EXACT for n in numbers):
         raise ValueError("the rounding of a float range is a kernel's")
-    start, limit, delta = (int(a.reshape(())) for a in arrays)
+    start, limit, delta = map(int, numbers)
     return np.asarray(range(start, limit, delta), arrays[0].dtype)
 
 
@@ -65,6 +76,7 @@ def _range(node: Node, arrays: Sequence[Any]) -> Array:
 _EVALUATORS: dict[str, Evaluator] = {
     "ConstantOfShape": _constant_of_shape,
     "GatherND": _gather_nd,
+    "NonZero": _non_zero,
     "Range": _range,
     "ScatterND": _scatter_nd,
     "Tile": _tile,

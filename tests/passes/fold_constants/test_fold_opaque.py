@@ -43,6 +43,8 @@ FOLDED = {
     "Trilu": made("Trilu", DATA, np.array(1, np.int64)),
     "Trilu below": made("Trilu", DATA, upper=0),
     "Tile": made("Tile", DATA, i64(2, 1)),
+    "Range of whole floats": made("Range", np.float32(-1), np.float32(4), np.float32(2)),
+    "Range of whole floats downwards": made("Range", np.float32(4), np.float32(-1), np.float32(-3)),
 }
 
 
@@ -61,6 +63,8 @@ KEPT = {
     "updates that are added": made("ScatterND", DATA, i64([0], [2]), DATA[:2], reduction="add"),
     "an index out of range": made("GatherND", DATA, i64([7, 0])),
     "batches": made("GatherND", DATA, i64([1], [0], [2]), batch_dims=1),
+    "a Range of a fraction": made("Range", np.float32(0), np.float32(1), np.float32(0.1)),
+    "a Range beyond the whole floats": made("Range", np.float32(2**25 - 4), np.float32(2**25), np.float32(1)),
     "another operator": made("Celu", DATA),
 }
 
@@ -111,3 +115,16 @@ def test_an_input_that_is_fed_keeps_the_node() -> None:
 
 def test_the_limit_on_folded_elements_holds() -> None:
     assert operators(made("Tile", DATA, i64(20, 1)), limits={"folded_elements": 100}) == ["Tile", "Add"]
+
+
+def test_positions_of_numbers_other_than_zero_are_computed() -> None:
+    mask = np.array([[1, 0, 2], [0, 0, 3]], np.int32)
+    weights = [numpy_helper.from_array(mask, "mask")]
+    x = helper.make_tensor_value_info("x", TensorProto.INT64, [])
+    y = helper.make_tensor_value_info("y", TensorProto.INT64, None)
+    nodes = [helper.make_node("NonZero", ["mask"], ["v"]), helper.make_node("Add", ["x", "v"], ["y"])]
+    model = helper.make_model(helper.make_graph(nodes, "g", [x], [y], weights), ir_version=8)
+    model.opset_import[0].version = 18
+    assert operators(model) == ["Add"]
+    wanted = [[0, 0, 1], [0, 2, 2]]
+    np.testing.assert_array_equal(dmlc.compile(model, target="onnx").run({"x": np.array(0)})["y"], wanted)

@@ -29,6 +29,7 @@ from dmlc.passes.fold_constants.layouts import (
     TransposeOfOnes,
 )
 from dmlc.passes.fold_constants.opaque import InlineBranch, ReadAgain
+from dmlc.passes.fold_constants.recurrent import ZeroInitialState
 from dmlc.passes.fold_constants.sequences import KnownSequence
 from dmlc.passes.manager import REASSOCIATES, PassContext
 from dmlc.passes.rewrite import RewritePass, Rule
@@ -62,6 +63,7 @@ class FoldConstants(RewritePass, frozen=True):
             SignIntoFactor,
             InlineBranch,
             KnownSequence,
+            ZeroInitialState,
             DropExpand,
             ReadAgain,
             *MOVE_RULES,

@@ -28,6 +28,7 @@ SAID: dict[str, str | None] = {
     "functions that double 30 times": "E0441",
     "functions that double, with a default": "E0441",
     "20,000 functions inside one another": "E0105",
+    "Split into 2^40": "E0431",
     "functions that call each other": "E0431",
     "functions that call each other, with a default": "E0431",
     "1,000 Ifs inside one another": "E0431",

@@ -272,7 +272,7 @@ def _normalizer(node: NodeProto, opset: int, facts: Mapping[str, Fact]) -> Funct
     if opset >= 11:
         divisor = "zero = Constant <value = float {0}> ()  one = Constant <value = float {1}> ()"
         divisor += "  is_zero = Equal (norm, zero)  divisor = Where (is_zero, one, norm)"
-    else:  # Equal takes no floats, and below 9 there is no Where
+    else:  # below 11 Equal takes integers alone, and Where came with 9
         divisor = "some = Cast <to = 9> (norm)  is_zero = Not (some)  more = Cast <to = 1> (is_zero)"
         divisor += "  divisor = Add (norm, more)"
     return parser.parse_function(f"""
@@ -288,7 +288,7 @@ def _normalizer(node: NodeProto, opset: int, facts: Mapping[str, Fact]) -> Funct
 
 #: The element types that DirectML has kernels of the definitions' operators for; the kernels of ai.onnx.ml take no f16.
 _HELD = frozenset((TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT32, TensorProto.INT64))
-#: The oldest opset that a model is read at.
+#: Models of older opsets stay as they are.
 _OLDEST_WRITTEN = 7
 _SMALL = frozenset((TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64))
 _WRITTEN: dict[tuple[str, str], Callable[[NodeProto, int, Mapping[str, Fact]], FunctionProto | None]] = {

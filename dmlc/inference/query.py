@@ -18,9 +18,9 @@ class Query:
 
     A tensor among the attributes is a ``Tensor``, or a fact where the language has no such element type. ``opset`` is
     the version of the operator's domain. ``new_dim`` makes a dim for a size that cannot be expressed. ``windows_fit``
-    promises that no window of a pool is larger than what it slides over. ``infer`` leaves
-    in ``fault`` why no runtime loads the node, and in ``failure`` why it fails in each run though it loads; empty where
-    nothing speaks against it.
+    promises that no window of a pool is larger than the size that it slides over. ``infer`` leaves in ``fault`` why no
+    runtime loads the node, and in ``failure`` why it fails in each run though it loads; both are empty for a node that
+    runs.
     """
 
     __slots__ = (

@@ -43,8 +43,9 @@ def statistics(
     Calls of its functions count as the nodes of their bodies. ``types`` are those of its values, by name, where the
     caller knows them better than inference.
     """
-    is_placed = target is not None and target.provider is not None
-    placed = placement(model, target if is_placed and target is not None else load_target("directml"), types=types)
+    if target is None or target.provider is None:
+        target = load_target("directml")
+    placed = placement(model, target, types=types)
     dispatches = [_meaningful(node.dispatches, placed.named) for node in placed.nodes]
     bytes_moved = [_meaningful(node.bytes, placed.named) for node in placed.nodes]
     return Statistics(

@@ -180,7 +180,11 @@ class Capabilities:
             need = NEEDS[op]
             wider = (dtype, *need.wider.get(dtype, ()))
             candidates = [d for d in wider if d not in need.wrong or self.is_native(op, d)]
-            fits = (d for d in candidates if all(self.takes(name, d, parameter) for name, parameter in need.kernels))
+            fits = (
+                d
+                for d in candidates
+                if d in need.rounded_inside or all(self.takes(name, d, parameter) for name, parameter in need.kernels)
+            )
             self._dtypes[key] = next(fits, None)
         return self._dtypes[key]
 

@@ -39,7 +39,8 @@ class Need(Struct, frozen=True):
     """``kernels`` are (ONNX operator, its type parameter); all of them must take the dtype.
 
     ``operands`` are those that have it, ``results`` those that are cast back (None: all). ``wrong`` are dtypes whose
-    kernel exists and gives wrong numbers.
+    kernel exists and gives wrong numbers. ``rounded_inside`` are dtypes that the lowering itself computes in a wider
+    one, since it rounds between its nodes.
     """
 
     kernels: tuple[tuple[str, str], ...]
@@ -47,6 +48,7 @@ class Need(Struct, frozen=True):
     operands: tuple[int, ...] | None = None
     results: tuple[int, ...] | None = None
     wrong: frozenset[DType] = frozenset()
+    rounded_inside: frozenset[DType] = frozenset()
 
 
 def _need(
@@ -56,8 +58,10 @@ def _need(
     operands: tuple[int, ...] | None = None,
     results: tuple[int, ...] | None = None,
     wrong: tuple[DType, ...] = (),
+    rounded_inside: tuple[DType, ...] = (),
 ) -> Need:
-    return Need(tuple((name, parameter) for name in names), wider, operands, results, frozenset(wrong))
+    kernels = tuple((name, parameter) for name in names)
+    return Need(kernels, wider, operands, results, frozenset(wrong), frozenset(rounded_inside))
 
 
 #: Comparing i64 in Max, Min, Clip, Sign, ReduceMax and ReduceMin is wrong on ONNX Runtime's CPU provider where two
@@ -77,7 +81,7 @@ NEEDS: dict[Operation, Need] = {
     binary.MUL: _need("Mul", wider=MODULAR),
     binary.DIV: _need("Div", wider=VALUE),
     binary.MOD: _need("Mod", wider=VALUE),
-    binary.FLOORDIV: _need("Div", "Floor"),
+    binary.FLOORDIV: _need("Div", "Floor", rounded_inside=(f16,)),
     binary.POW: _need("Pow"),
     binary.MIN: _need("Min", wider={**VALUE, i32: (), u32: ()}, wrong=_WRONG_ORDER),
     binary.MAX: _need("Max", wider={**VALUE, i32: (), u32: ()}, wrong=_WRONG_ORDER),

@@ -56,7 +56,7 @@ def test_a_window_that_fits_any_size_gives_an_expression(pads: str) -> None:
     }}"""
     program = dmlc.compile(parser.parse_model(text), target="onnx")
     types = {str(node.result.type) for node in program.graph}
-    assert {text for text in types if "H" in text} == types - {"f32[1, 1, 3]"}
+    assert all("H" in type for type in types - {"f32[1, 1, 3]"})
 
 
 def test_a_program_takes_windows_to_fit() -> None:

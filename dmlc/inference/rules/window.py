@@ -40,7 +40,7 @@ def slid(q: Query, sizes: Shape, kernel: Sequence[Dim]) -> list[Dim]:
             continue
         before, after = (0, 0) if auto == "VALID" else (pads[i], pads[i + count])
         room = size + (before + after) - span
-        least = 0 if q.op_type == "Conv" else 1 - 2 * stride
+        least = 0 if q.op_type == "Conv" else 1 - 2 * stride  # a pool of no places loads and runs
         if isinstance(room, int) and not q.integer("ceil_mode") and room < least:
             q.fails(f"a window of {span} does not fit the padded size {size + (before + after)}")
         if not q.integer("ceil_mode"):

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from dmlc.diagnostics import DmlcError, Label, fail
 from dmlc.diagnostics.catalogue import targets as codes
 from dmlc.ir import Attributes, DType, Graph, Node, Value
-from dmlc.ir.dtype import f16, f64, i8, i16, i32, i64, u8, u16, u32, u64
-from dmlc.ops.binary import FLOORDIV
+from dmlc.ir.dtype import f64, i8, i16, i32, i64, u8, u16, u32, u64
 from dmlc.ops.index import GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS, GatherAttributes
 from dmlc.ops.move import PadAttributes
 from dmlc.passes.node_maker import Maker, dtype_of
@@ -71,8 +70,6 @@ class WidenDtype(LegalRule):
 
     def wants(self, node: Node, graph: Graph) -> bool:
         dtype = _dtype(node)
-        if node.op is FLOORDIV and dtype is f16:
-            return False  # its lowering rounds the quotient to f16 before the floor
         home = self.capabilities.compute_dtype(node.op, dtype)
         if home is None:
             raise self._refuse(node, dtype)

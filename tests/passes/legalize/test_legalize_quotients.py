@@ -14,7 +14,7 @@ TEXT = "model m(a: f16[N], b: f16[N]) -> (y) {\n    y = a // b\n    return y\n}\
 @each_row("target", ["cpu", "onnx", "directml"])
 @each_row("exact", [False, True])
 def test_the_quotient_is_rounded_first(target: str, opset: int, exact: bool) -> None:
-    """The bits of -1 // 0.1: the quotient -10.002 is -10 in f16; its floor alone would be -11."""
+    """-1 // 0.1 is -10: the quotient -10.002 rounds to -10 in f16. The floor of the quotient in f32 is -11."""
     rng = np.random.default_rng(7)
     a, b = (np.append(rng.normal(size=400) * 8, value).astype(np.float16) for value in (-1, 0.1))
     program = dmlc.compile(dmlc.Source(TEXT, name="m.dml"), target=target, opset=opset, exact=exact)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Protocol
+
+import msgspec
 
 from dmlc.diagnostics import Span
 
@@ -79,5 +80,5 @@ def ledger_document(
 
 def ledger_json(entries: Iterable[AppliedRewrite]) -> str:
     """The ledger in one line, for a model's metadata. Source places stay out: its readers do not need them."""
-    rows = [{key: row[key] for key in ("rule", "class", "before", "after")} for row in ledger_rows(entries)]
-    return json.dumps({"schema": SCHEMA, "rewrites": rows}, ensure_ascii=False, separators=(",", ":"))
+    rows = [{"rule": e.rule, "class": e.rewrite_class, "before": e.before, "after": e.after} for e in entries]
+    return msgspec.json.encode({"schema": SCHEMA, "rewrites": rows}).decode()

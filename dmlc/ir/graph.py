@@ -138,7 +138,8 @@ class Node:
             if value.uses:
                 return True
         assert self.graph is not None
-        return not self.graph.provides.keys().isdisjoint(self.results)
+        provides = self.graph.provides
+        return bool(provides) and not provides.keys().isdisjoint(self.results)
 
     @property
     def kind(self) -> Kind:
@@ -439,6 +440,9 @@ class Graph:
     def erase(self, node: Node) -> None:
         """Remove a node whose results are not used."""
         assert not node.is_used, "an erased node's results must not be used"
+        self._unlink(node)
+
+    def _unlink(self, node: Node) -> None:
         for i, value in enumerate(node.operands):
             if value is not None:
                 value.uses.pop((node, i))
@@ -460,7 +464,7 @@ class Graph:
             if node.graph is not self or node is self.output or not node.op.pure or node.is_used:
                 continue
             producers = [v.producer for v in node.operands if v is not None and v.producer is not None]
-            self.erase(node)
+            self._unlink(node)
             gone += 1
             pending.extend(producers)
         return gone

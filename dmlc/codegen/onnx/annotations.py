@@ -45,7 +45,7 @@ def annotations_of(node: Node) -> list[tuple[str, str]]:
     rules, rewrite_class, sources = node.history
     found = [(_SOURCE, _lines([span.place for span in node.spans]))] if node.spans else []
     if rules:
-        found += [(_RULES, _lines(rules)), (_CLASS, rewrite_class)]
+        found += [(_RULES, "\n".join(dict.fromkeys(rules))), (_CLASS, rewrite_class)]
     if sources:
         found.append((_FROM, _lines(sources)))
     return [(key, text) for key, text in found if text]

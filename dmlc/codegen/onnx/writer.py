@@ -361,7 +361,9 @@ class NodeWriter:
             for made in entry.attributes:
                 attributes.add().CopyFrom(made)
         for key, text in self._annotations:
-            node.metadata_props.add(key=key, value=text)
+            row = node.metadata_props.add()
+            row.key = key
+            row.value = text
         if place:
             node.doc_string = place
             self.locations[name] = place

@@ -1,4 +1,5 @@
-"""``fold-conv``: linear operations before and after a convolution become part of its weights."""
+"""``fold-conv``: linear operations before and after a convolution become part of its weights; zeros around it, and
+around an average pool, part of its window."""
 
 from __future__ import annotations
 
@@ -7,11 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
-from dmlc.ir import Array, Graph, Node, StoredTensor, Tensor, Value
+from dmlc.ir import Array, Dim, Graph, Node, StoredTensor, Tensor, Value
 from dmlc.ops.binary import ADD, DIV, MUL, SUB
 from dmlc.ops.constant import constant_of
-from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
+from dmlc.ops.move import PAD, PadAttributes
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, Plain, attribute_of, is_opaque
 from dmlc.passes.manager import REASSOCIATES, PassContext
 from dmlc.passes.patterns import both_ways
 from dmlc.passes.rewrite import Match, Miss, RewritePass, Rewriter, Rule, rewrite, used_elsewhere
@@ -21,11 +24,11 @@ class FoldConv(RewritePass, frozen=True):
     """Weights in a file of their own are never read for it."""
 
     name: ClassVar[str] = "fold-conv"
-    summary: ClassVar[str] = "Fold batch normalizations, biases and scales into convolutions."
+    summary: ClassVar[str] = "Fold batch normalizations, biases, scales and padding into convolutions."
     rewrite_class: ClassVar[str] = REASSOCIATES
 
     def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
-        return [FoldBatchNorm, FoldBias, FoldScale, FoldInputScale, FoldInputShift]
+        return [FoldPad, FoldBatchNorm, FoldBias, FoldScale, FoldInputScale, FoldInputShift]
 
     def run(self, graph: Graph, context: PassContext) -> bool:
         return graph.holds([OPAQUE]) and rewrite(graph, self.rules(context), context)
@@ -312,6 +315,75 @@ class FoldInputShift(_InputRule):
         node = match.conv.node
         operands = [match.x, node.operand(1), rewriter.constant(_shifted_bias(match))]
         return [rewriter.add(OPAQUE, operands, node.attributes_as(OpaqueAttributes))]
+
+
+class _PadMatch(Match, eq=False, kw_only=True):
+    """``pads`` are zeros around ``x`` before the window's own."""
+
+    x: Value
+    pads: tuple[Dim, ...]
+
+
+class FoldPad(Rule[_PadMatch]):
+    """Conv and AveragePool of pad(x) with zeros around the spatial axes become one of x that pads by itself.
+
+    Exporters write so where the two ends differ (TensorFlow's "SAME" of even sizes), and around each average pool that
+    counts its padding. ``reassociates``: a kernel may leave the zeros out of its sums.
+    """
+
+    name = "fold-pad-into-window"
+    roots = (OPAQUE,)
+    fed_by = (PAD,)
+    rewrite_class = REASSOCIATES
+
+    def match(self, node: Node, graph: Graph) -> _PadMatch | None:
+        if not (is_opaque(node, "Conv") or is_opaque(node, "AveragePool")):
+            return None
+        before = node.operand(0).producer
+        if before is None or before.op is not PAD:
+            return None
+        return _PadMatch(node, (before,), x=before.operand("x"), pads=before.attributes_as(PadAttributes).pads)
+
+    def check(self, match: _PadMatch, graph: Graph) -> Miss | None:
+        node, (before,), rank = match.root, match.consumed, match.x.type.rank
+        if before.attributes_as(PadAttributes).value != 0:
+            return Miss("the padding is not 0")
+        if any(match.pads[axis] != 0 for axis in (0, 1, rank, rank + 1)):
+            return Miss("the padding is not around the spatial axes alone")
+        if attribute_of(node, "auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
+            return Miss("the padding of the {0} depends on its sizes", (attribute_of(node, "auto_pad"),))
+        if not all(isinstance(size, int) for size in match.pads):
+            return Miss("the padding is not known")
+        if is_opaque(node, "AveragePool"):
+            return self._check_pool(match)
+        return used_elsewhere(before.result)
+
+    def _check_pool(self, match: _PadMatch) -> Miss | None:
+        """ONNX Runtime takes no padding as large as the window (PoolAttributes)."""
+        node, kernel = match.root, attribute_of(match.root, "kernel_shape", ())
+        if attribute_of(node, "ceil_mode", 0):
+            return Miss("the last window may stand over the end")
+        if any(attribute_of(node, "pads", ())) and not attribute_of(node, "count_include_pad", 0):
+            return Miss("the pool leaves its own padding out")
+        if any(size >= window for size, window in zip(_all_around(match), 2 * kernel, strict=True)):
+            return Miss("the padding is as large as the window")
+        return used_elsewhere(match.consumed[0].result)
+
+    def build(self, match: _PadMatch, rewriter: Rewriter) -> Sequence[Value]:
+        record = match.root.attributes_as(OpaqueAttributes)
+        changed: dict[str, Plain] = {"auto_pad": "NOTSET", "pads": _all_around(match)}
+        if is_opaque(match.root, "AveragePool"):
+            changed["count_include_pad"] = 1
+        attributes = tuple(sorted({**dict(record.attributes), **changed}.items()))
+        return [rewriter.add(OPAQUE, [match.x, *match.root.operands[1:]], replace(record, attributes=attributes))]
+
+
+def _all_around(match: _PadMatch) -> tuple[int, ...]:
+    """The padding of the spatial axes, the window's own included: before each, then after each."""
+    rank = match.x.type.rank
+    around = [size for size in (*match.pads[2:rank], *match.pads[rank + 2 :]) if isinstance(size, int)]
+    own = attribute_of(match.root, "pads", ()) or (0,) * len(around)
+    return tuple([size + more for size, more in zip(around, own, strict=True)])
 
 
 def _by_input(match: _InputMatch) -> Array | None:

@@ -128,17 +128,17 @@ def _relu(x: np.ndarray) -> np.ndarray:
 
 def _softsign(x: np.ndarray) -> np.ndarray:
     """x / (1 + |x|)."""
-    return x / (1 + np.abs(x))
+    return x / (x.dtype.type(1) + np.abs(x))
 
 
 def _softplus(x: np.ndarray) -> np.ndarray:
     """log(1 + exp(x)); the exponential of a non-positive number never overflows."""
-    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+    return np.maximum(x, x.dtype.type(0)) + np.log1p(np.exp(-np.abs(x)))
 
 
 def _elu(x: np.ndarray, alpha: float) -> np.ndarray:
     """x where it is positive, else alpha * (exp(x) - 1)."""
-    return np.where(x > 0, x, x.dtype.type(alpha) * np.expm1(np.minimum(x, 0)))
+    return np.where(x > 0, x, x.dtype.type(alpha) * np.expm1(np.minimum(x, x.dtype.type(0))))
 
 
 def _leaky_relu(x: np.ndarray, alpha: float) -> np.ndarray:

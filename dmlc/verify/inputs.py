@@ -206,7 +206,8 @@ def _array(spec: InputSpec, pattern: Pattern, binding: Binding, rng: np.random.G
     limit = None if spec.limit is None else evaluate(spec.limit, binding)
     array = fill(pattern, spec.kind, shape, rng, limit, widest)
     if spec.wraps and pattern.name in FROM_THE_END and limit is not None:
-        array = np.asarray(array - rng.integers(0, 2, shape).astype(array.dtype) * max(limit, 1))
+        # numpy before 2 widens what has rank 0
+        array = np.asarray(array - rng.integers(0, 2, shape).astype(array.dtype) * max(limit, 1)).astype(array.dtype)
     if not spec.nonzero or not spec.is_integer:
         return array
     alone = limit is not None and limit <= 1  # -1 is the only index then

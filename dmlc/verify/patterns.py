@@ -303,4 +303,5 @@ def _integers(
         data = pattern.integers(shape, low, high, rng)
     except ValueError:  # none of the pattern's values is in range
         data = rng.integers(max(low, -1), min(high, 8) + 1, shape)
-    return np.asarray(np.clip(data, low, high)).astype(dtype)
+    numbers = np.asarray(data, dtype=object)  # numpy before 2 has no integer dtype for u64 beside other numbers
+    return np.asarray(np.clip(numbers, low, high)).astype(dtype)

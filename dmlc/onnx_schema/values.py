@@ -89,9 +89,11 @@ def _scalar(kind: str, raw: Any) -> Scalar | None:
         return number if number is not None and -(2**63) <= number < 2**63 else None
     if isinstance(raw, (bool, str, type)) or not hasattr(raw, "__float__"):
         return None
+    if isinstance(raw, np.ndarray) and raw.ndim:  # numpy before 2.4 takes one of a single number
+        return None
     try:
         return float(raw)
-    except (TypeError, ValueError, OverflowError):  # an array of several numbers, or an integer that is too large
+    except (TypeError, ValueError, OverflowError):  # an array of text, or an integer that is too large
         return None
 
 

@@ -129,3 +129,11 @@ def test_an_onnx_operator_takes_any_value_or_refuses_it_with_a_code(name: str) -
             assert not str(error).startswith("error[I"), (value, error)
         except Exception as error:
             raise AssertionError(f"{value!r}: {type(error).__name__}: {error}") from error
+
+
+@each_row("value", [np.array([0.5]), np.array([[2]]), np.array(["a"])])
+def test_an_array_is_not_a_number(value: Any) -> None:
+    """numpy before 2.4 makes a number of an array that holds one."""
+    with pytest.raises(dmlc.DmlcError, match="alpha of Elu must be a number"):
+        dmlc.onnx.Elu(a_tensor(), alpha=value)
+    assert dmlc.onnx.Elu(a_tensor(), alpha=np.array(0.5)).dtype is dmlc.f32

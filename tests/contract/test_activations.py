@@ -102,6 +102,15 @@ def test_silu_shares_its_sigmoid() -> None:
         assert sorted(operators(made)) == ["Mul", "Sigmoid"]
 
 
+@each_row("text", ["silu(x)", "sigmoid(x) * x", "x * sigmoid(x * 1.5)"])
+@each_row("target", ["directml", "cpu", "onnx"])
+def test_onnx_runtime_makes_no_quick_gelu_of_f64(text: str, target: str) -> None:
+    """Up to 1.30 it has no kernel of the QuickGelu that its optimizer makes, and refuses the model."""
+    assert operators(dmlc.compile(program(text, "f64"), target=target))[-3:] == ["Sigmoid", "Max", "Mul"]
+    assert "Max" not in operators(dmlc.compile(program(text, "f32"), target=target))
+    assert "Max" not in operators(dmlc.compile(program("x * sigmoid(x + 1)", "f64"), target=target))
+
+
 @each_row(
     ("node", "text"),
     [

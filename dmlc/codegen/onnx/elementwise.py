@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.codegen.onnx.registry import Lowering, lowers
-from dmlc.ir import Node, Operation
+from dmlc.ir import Node, Operation, Value
+from dmlc.ir.dtype import f64
 from dmlc.ops import binary as b
 from dmlc.ops import elementwise as e
 
 #: Operations of two operands that are one ONNX operator, at every opset and for every dtype that they have here.
 _ONE_TO_ONE: dict[Operation, str] = {
-    b.ADD: "Add", b.SUB: "Sub", b.MUL: "Mul", b.DIV: "Div", b.POW: "Pow", b.MIN: "Min", b.MAX: "Max",
+    b.ADD: "Add", b.SUB: "Sub", b.DIV: "Div", b.POW: "Pow", b.MIN: "Min", b.MAX: "Max",
     b.EQUAL: "Equal", b.LESS: "Less", b.GREATER: "Greater",
 }  # fmt: skip
 
@@ -57,7 +58,38 @@ for _op, _names in _LOGICAL.items():
 @lowers(e.SILU)
 def silu(emitter: Emitter, node: Node) -> str:
     x = emitter.operand(node, 0)
-    return emitter.op("Mul", [x, emitter.op("Sigmoid", [x])])
+    gated = _apart(emitter, x) if node.result.type.dtype is f64 else x
+    return emitter.op("Mul", [gated, emitter.op("Sigmoid", [x])])
+
+
+@lowers(b.MUL)
+def mul(emitter: Emitter, node: Node) -> str:
+    names = [emitter.of(v) for v in node.operands]
+    first, second = node.operand("a"), node.operand("b")
+    if node.result.type.dtype is f64:
+        for number, (x, gate) in enumerate(((first, second), (second, first))):
+            if _is_gate_of(gate, x):
+                names[number] = _apart(emitter, names[number])
+                break
+    return emitter.op("Mul", names)
+
+
+def _is_gate_of(gate: Value, x: Value) -> bool:
+    """True for the sigmoid of ``x``, or of a product of ``x``."""
+    if gate.producer is None or gate.producer.op is not e.SIGMOID:
+        return False
+    inner = gate.producer.operand(0)
+    factors = inner.producer.operands if inner.producer is not None and inner.producer.op is b.MUL else ()
+    return any(value is x for value in (inner, *factors))
+
+
+def _apart(emitter: Emitter, x: str) -> str:
+    """The maximum of ``x`` with itself.
+
+    ONNX Runtime makes QuickGelu of ``x * sigmoid(x)``. Up to 1.30 it does so for f64 too, for which it has no kernel,
+    and does not load the model with its default optimizations (QuickGeluFusion; measured with 1.23.0 to 1.32.0).
+    """
+    return emitter.op("Max", [x, x])
 
 
 @lowers(b.NOT_EQUAL)

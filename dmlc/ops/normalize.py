@@ -124,6 +124,9 @@ MEAN_VARIANCE_NORM = Operation(
 )
 
 
+_LARGER_GROUPS = {"one element on ONNX Runtime CPU": "up to 1.23 a group of one element is a run-time error"}
+
+
 class NormAttributes(Attributes, frozen=True, kw_only=True):
     axis: Annotated[
         int, attribute(AxisKind(), "the first of the axes to normalize over, which go on to the last", default=-1)
@@ -179,7 +182,11 @@ LAYER_NORM = Operation(
     reference=quiet(_layer_norm),
     summary="(x - mean) / sqrt(variance + epsilon) * scale + bias, over the axes from `axis` to the last.",
     source="ONNX LayerNormalization-17; DML_MEAN_VARIANCE_NORMALIZATION2_OPERATOR_DESC",
-    notes={**_NORM_NOTES, "operands": "scale and bias broadcast to the normalized axes; bias may be left out"},
+    notes={
+        **_NORM_NOTES,
+        "operands": "scale and bias broadcast to the normalized axes; bias may be left out",
+        **_LARGER_GROUPS,
+    },
 )
 
 RMS_NORM = Operation(
@@ -195,6 +202,7 @@ RMS_NORM = Operation(
         **_NORM_NOTES,
         "nan": "a NaN in a group makes all of it NaN",
         "operands": "scale broadcasts to the normalized axes",
+        **_LARGER_GROUPS,
     },
 )
 

@@ -38,7 +38,7 @@ _NORMALIZATIONS = frozenset(
 )
 #: Operators that may reduce no elements: their results over none differ from kernel to kernel.
 _REDUCTIONS = ("reduce", "argm", "topk", "global", "softmax", "logsoftmax", "hardmax", "cum")
-#: Sums for which ONNX Runtime from 1.31 saturates integers that wrap elsewhere.
+#: Sums for which ONNX Runtime from 1.27 saturates integers that wrap elsewhere.
 _SUMS = frozenset({"reducesum", "reducel1", "reducemean", "reducel2", "cumsum", "sum", "mean"})
 
 

@@ -72,7 +72,7 @@ def log_sum_exp(emitter: Emitter, node: Node) -> str:
     if not a.axes:
         return emitter.of(x)
     if node.origin is not None or (emitter.graph.dims.least == 0 and emitter.target.portable):
-        emitter.note("ReduceLogSumExp of nothing but -inf is NaN on ONNX Runtime up to 1.24")
+        emitter.note("ReduceLogSumExp of nothing but -inf is NaN on ONNX Runtime up to 1.26")
         return reduce(emitter, "ReduceLogSumExp", emitter.of(x), a.axes, a.keepdims)
     home = x.type.dtype.accumulator
     name = emitter.cast(emitter.of(x), home, have=x.type.dtype)

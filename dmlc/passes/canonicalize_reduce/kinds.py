@@ -38,7 +38,7 @@ def merge_class(outer: Operation, inner: Node, axes: tuple[int, ...], graph: Gra
     """The class of merging two reductions into one over ``axes`` of the inner one's operand.
 
     Integer sums and products are the same in any order where they wrap (``Target.wraps_integers``). ONNX Runtime's CPU
-    provider saturates from 1.31 on and adds i64 in f64; ONNX does not say. ``legalize`` makes them wrap, but the class
+    provider saturates from 1.27 on and adds i64 in f64; ONNX does not say. ``legalize`` makes them wrap, but the class
     is that of the reductions as they stand here.
     """
     x = inner.operand("x")

@@ -127,7 +127,7 @@ class NormMatch(Match, eq=False, kw_only=True):
 
 _CANCELS = (
     "a layer normalization that was written out is a LayerNormalization now: ONNX Runtime's CPU provider takes its "
-    "variance as E[x^2] - E[x]^2 up to 1.24, which loses digits where a mean is far larger than the deviation"
+    "variance as E[x^2] - E[x]^2 up to 1.26, which loses digits where a mean is far larger than the deviation"
 )
 
 
@@ -256,8 +256,8 @@ class WrittenLayerNorm(_FuseProduct):
     and f16 parts do not overflow: ``reassociates``. A variance that is written as ``E[x^2] - E[x]^2`` cancels where the
     mean is large, and the fused node does not: class ``range``.
 
-    The kernel decides how the variance is taken. ONNX Runtime's CPU provider cancels up to 1.24 (its issues 21935 and
-    28463): at a mean of 100 deviations 2e-2 is lost, at 1000 everything. From 1.30 on it is as good as what is written
+    The kernel decides how the variance is taken. ONNX Runtime's CPU provider cancels up to 1.26 (its issues 21935 and
+    28463): at a mean of 100 deviations 2e-2 is lost, at 1000 everything. From 1.27 on it is as good as what is written
     out (measured). Its own optimizer makes the same node. The artifact's report says so.
     """
 

@@ -1,6 +1,6 @@
 """Reductions of integers and bool.
 
-ONNX Runtime's CPU provider adds and multiplies integers in f64 from version 1.31 on, which loses bits above 2^53 and
+ONNX Runtime's CPU provider adds and multiplies integers in f64 from version 1.27 on, which loses bits above 2^53 and
 saturates; it has no kernels for unsigned and narrow types, and compares i64 wrongly. The forms of this module are exact
 everywhere. Matrix products wrap there and are faster than the reductions; DirectML has integer sums that wrap and no
 integer matrix product.

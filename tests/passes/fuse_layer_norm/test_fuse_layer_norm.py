@@ -555,7 +555,7 @@ def test_the_report_tells_of_the_kernel_that_cancels() -> None:
     graph = built(SPELLINGS[1])
     run(STEP, graph)
     (note,) = graph.notes
-    assert "up to 1.24" in note
+    assert "up to 1.26" in note
     graph = built(SPELLINGS[1])
     run(STEP, graph, at(16))
     assert graph.notes == []

@@ -37,7 +37,7 @@ def test_sums_of_squares_and_their_roots(square: str, keepdims: int) -> None:
 @pytest.mark.parametrize("dtype", [TensorProto.INT32, TensorProto.INT64])
 @pytest.mark.parametrize("target", ["onnx", "directml", "cpu"])
 def test_integers_stay_where_they_may_overflow(dtype: int, target: str) -> None:
-    """A product wraps, and ONNX Runtime's sums of squares and magnitudes saturate from 1.31 on."""
+    """A product wraps, and ONNX Runtime's sums of squares and magnitudes saturate from 1.27 on."""
     numpy = onnx.helper.tensor_dtype_to_np_dtype(dtype)
     big = 2 ** (numpy.itemsize * 4)
     squares = np.array([[big, 3, big, 1]] * 3, numpy)

@@ -34,6 +34,7 @@ from dmlc.runtime.session import session_options
 from dmlc.targets import load_target
 from dmlc.targets.provider import provider
 from tests.rows import each_row
+from tests.versions import ONNX_RUNTIME
 from tools.model_checks import checker_complaint, session
 
 #: Failures of the newest release; those of older ones are in tests/codegen/onnx/test_releases.py.
@@ -62,8 +63,8 @@ def test_what_is_not_the_same_is_told() -> None:
     one = {"y": np.array([1, 2], np.float32), "i": np.array([1])}
     assert not differences(one, {"y": np.array([1, 2.00001], np.float32), "i": np.array([1])})
     assert differences(one, {"y": np.array([1, 2.01], np.float32), "i": np.array([2])}) == [
-        "y: np.float32(2.0) at 1, expected np.float32(2.01)",
-        "i: np.int64(1) at 0, expected np.int64(2)",
+        f"y: {np.float32(2)!r} at 1, expected {np.float32(2.01)!r}",
+        f"i: {np.int64(1)!r} at 0, expected {np.int64(2)!r}",
     ]
     assert differences(one, {"y": one["y"].astype(np.float64), "i": one["i"]})
     assert differences({}, {"y": one["y"]})
@@ -137,10 +138,16 @@ def test_sizes_that_no_declaration_relates(row: provider) -> None:
     except Exception:  # the CPU provider has no such kernel; ONNX Runtime's exceptions have no common base
         return
     for have, want in zip(session(program.to_onnx()).run(None, feeds), wanted, strict=True):
+        if want is None and ONNX_RUNTIME < (1, 30):
+            continue  # its SkipLayerNormalization does not compute mean and deviation
         np.testing.assert_allclose(have, want, rtol=1e-3, atol=1e-3)  # imprecise rows are computed otherwise
 
 
-@each_row("name", sorted(NEAR_MISSES))
+#: Near misses with an attribute that older versions of ONNX Runtime do not know.
+LATER = {"gqa-causal"} if ONNX_RUNTIME < (1, 30) else set[str]()
+
+
+@each_row("name", sorted(NEAR_MISSES - LATER))
 def test_a_near_miss_meets_no_row(name: str) -> None:
     model = near_miss(name)
     assert checker_complaint(model) is None

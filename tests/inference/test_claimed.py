@@ -38,7 +38,7 @@ def test_a_node_is_typed_by_onnx() -> None:
 
 
 def test_an_operator_that_onnx_does_not_know_is_not_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claimed._WORKER, "spawn", lambda: pytest.fail("asked"))
+    monkeypatch.setattr(Worker, "spawn", lambda self: pytest.fail("asked"))
     node = helper.make_node("Unheard", ["x"], ["y", "z"], domain="elsewhere")
     assert claimed_types(node, [FLOATS], {"elsewhere": 1}) == [None, None]
 
@@ -99,7 +99,7 @@ def test_the_importer_takes_the_claim(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_process_is_started_for_operators_with_rules(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claimed._WORKER, "spawn", lambda: pytest.fail("asked"))
+    monkeypatch.setattr(Worker, "spawn", lambda self: pytest.fail("asked"))
     model = parser.parse_model(
         """<ir_version: 13, opset_import: ["": 27, "com.elsewhere": 1]> g (float[N, 4] a, float[N, 4] b)
         => (float[?, ?] y) { h = Mul(a, b) k = com.elsewhere.Anything(h) y = Relu(k) }"""

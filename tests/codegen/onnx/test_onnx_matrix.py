@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import product
 
-import onnxruntime
 import pytest
 from onnx_cases import Bench, build, build_part, declared, evaluate
 from onnx_session import TARGETS, assert_same, check, lower, run, session
@@ -20,12 +19,13 @@ from dmlc.ops.index import IOTA
 from dmlc.ops.normalize import RMS_NORM
 from dmlc.ops.reduce import REDUCE_L1, REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE
 from tests.rows import each_row
+from tests.versions import ONNX_RUNTIME
 
 OPSETS = range(11, 22)
 #: Operations and dtypes without an exact form anywhere: ONNX Runtime has no f64 kernel of Erf, which GELU is made of.
 REFUSED: set[tuple[Operation, DType]] = {(ERF, f64), (GELU, f64)}
 #: f64 kernels that older versions of ONNX Runtime lack; nothing exact stands in for f64, so the table keeps them.
-LATER = {(COS, f64)} if tuple(map(int, onnxruntime.__version__.split(".")[:2])) < (1, 31) else set()
+LATER = {(COS, f64)} if ONNX_RUNTIME < (1, 31) else set()
 
 
 def batch(

@@ -7,6 +7,8 @@ import pytest
 
 #: Major and minor version of the installed ONNX Runtime.
 ONNX_RUNTIME = tuple(map(int, onnxruntime.__version__.split(".")[:2]))
+#: The newest opset and IR version that it loads, of those that the tests use.
+NEWEST_OPSET, NEWEST_IR = (23, 11) if ONNX_RUNTIME < (1, 24) else (24, 13)
 
 
 def needs_onnx_runtime(major: int, minor: int, reason: str) -> pytest.MarkDecorator:

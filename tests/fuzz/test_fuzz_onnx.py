@@ -9,6 +9,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, parser
 
 from dmlc.passes.recognize_reduce import mean
+from tests.versions import ONNX_RUNTIME
 from tools.fuzz.onnx_judge import choices, failures, judge, reduced
 from tools.fuzz.onnx_models import FuzzModel, Grower, MisfitError, generate
 from tools.fuzz.onnx_patterns import PATTERNS
@@ -17,9 +18,14 @@ from tools.fuzz.onnx_recipes import OPERATORS
 REGRESSIONS = sorted((Path(__file__).parents[1] / "regressions").glob("*.onnxtxt"))
 
 
+#: Models with noop_with_empty_axes and without axes, of which ONNX Runtime 1.23 reduces all.
+LATER = (8, 89) if ONNX_RUNTIME < (1, 24) else ()
+
+
 @pytest.mark.parametrize("start", range(0, 100, 20))
 def test_random_models(start: int) -> None:
-    found = [f"seed {seed}: {f}" for seed in range(start, start + 20) for f in failures(generate(seed), seed)]
+    seeds = [seed for seed in range(start, start + 20) if seed not in LATER]
+    found = [f"seed {seed}: {f}" for seed in seeds for f in failures(generate(seed), seed)]
     assert not found, "\n".join(found)
 
 

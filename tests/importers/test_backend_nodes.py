@@ -23,6 +23,7 @@ import dmlc
 from dmlc.diagnostics import DmlcError
 from dmlc.importers import import_model
 from dmlc.onnx_schema.origin import ModelOrigin
+from tests.versions import ONNX_RUNTIME
 from tools.model_checks import checker_complaint, session
 from tools.result_comparison import NODE_TOLERANCES, Tolerance, differences
 
@@ -39,6 +40,8 @@ _REFUSED = {
     ),
     "no kernel of ONNX Runtime takes the batch axis first": ("_batchwise$", "the sequence axis first only"),
 }
+#: Cases that older versions of ONNX Runtime compute wrongly: groups of queries, and masks of infinity.
+_WRONG = ("attention_3d_gqa", "attention_4d_gqa", "attention_4d_softcap_neginf") if ONNX_RUNTIME < (1, 28) else ()
 #: onnx states some results to four digits.
 _EXPECTED = {name: Tolerance(1e-3, 2e-4) for name in ("float32", "float64")} | {"float16": NODE_TOLERANCES["float16"]}
 
@@ -100,6 +103,8 @@ def test_node_case(name: str, request: pytest.FixtureRequest) -> None:
 
     In the sample the targets take turns at the older opsets.
     """
+    if name.startswith(_WRONG):
+        pytest.skip("ONNX Runtime before 1.28 computes these forms of Attention wrongly")
     case = _all_cases()[name]
     whole, turn = request.config.getoption("--node-tests") == "all", zlib.crc32(name.encode()) // SAMPLE
     for number, model in enumerate(_versions(case.model)):
@@ -141,6 +146,8 @@ def _same_numbers(case: Any, before: Any, after: Any, where: str, *, expected: b
         feeds = {name: x for name, x in feeds.items() if name in {i.name for i in after.get_inputs()}}
         if any(getattr(x, "dtype", np.dtype(bool)).isbuiltin != 1 for x in feeds.values()):
             continue  # ONNX Runtime takes no float8 or int4 from NumPy
+        if any("float8" in output.type for output in after.get_outputs()):
+            continue  # and gives none
         if any(x is None for x in inputs):
             continue  # an absent optional
         if before is None:

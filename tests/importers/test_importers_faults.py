@@ -11,6 +11,7 @@ import dmlc
 from dmlc.cli.main import main
 from dmlc.diagnostics import DmlcError
 from tests.rows import each_row
+from tests.versions import ONNX_RUNTIME, needs_onnx_runtime
 from tools.broken_nodes import compared
 
 X = "float[2,3] x"
@@ -83,10 +84,14 @@ BROKEN: list[tuple[str, str, str]] = [
 ]  # fmt: skip
 
 
+#: Faults with which ONNX Runtime before 1.28 loads a model; it fails in each run.
+LOADED = {"gemm"} if ONNX_RUNTIME < (1, 28) else set[str]()
+
+
 @each_row(("name", "inputs", "body"), BROKEN, ids=[name for name, *_ in BROKEN])
 def test_a_model_that_does_not_load_is_refused(name: str, inputs: str, body: str) -> None:
     made = model(body, inputs)
-    assert refusal(made), "ONNX Runtime loads it"
+    assert name in LOADED or refusal(made), "ONNX Runtime loads it"
     with pytest.raises(DmlcError) as caught:
         dmlc.compile(made, target="onnx").artifact("onnx")
     assert {d.code.id for d in caught.value.diagnostics} == {"E0431"}
@@ -208,6 +213,7 @@ def test_check_refuses_what_does_not_load(tmp_path: object, capsys: pytest.Captu
         assert "E0431" in (said := "".join(capsys.readouterr())) and "pool" in said
 
 
+@needs_onnx_runtime(1, 29, "loads more broken forms of Attention and Gemm")
 def test_what_loads_is_not_refused_and_most_of_what_does_not_is() -> None:
     """Node tests broken in one way each: rank, size, element type, attribute, operands (a fixed part of them)."""
     right, over, missed = compared(one_in=60)

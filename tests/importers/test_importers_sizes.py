@@ -17,6 +17,7 @@ from onnx import parser
 
 import dmlc
 from tests.rows import each_row
+from tests.versions import NEWEST_OPSET, ONNX_RUNTIME
 
 
 def ones(*sizes: int) -> str:
@@ -181,9 +182,13 @@ def code(source: onnx.ModelProto, **options: dict[str, Sequence[int]]) -> str:
     return ""
 
 
+#: ONNX Runtime before 1.29 runs an LSTM on an input of another width.
+COMPARED = [c for c in CASES if ONNX_RUNTIME >= (1, 29) or c[0] != "other input of an LSTM"]
+
+
 @pytest.mark.emits_invalid("models that fail in each run, or whose sizes onnx tells otherwise than ONNX Runtime")
-@pytest.mark.parametrize(("sizes", "nodes", "weights"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
-@each_row("opset", [17, 24])
+@pytest.mark.parametrize(("sizes", "nodes", "weights"), [c[1:] for c in COMPARED], ids=[c[0] for c in COMPARED])
+@each_row("opset", [17, NEWEST_OPSET])
 def test_sizes_that_no_run_takes_are_refused(sizes: Sequence[int], nodes: str, weights: str, opset: int) -> None:
     """Given ones where the node fails at all, declared ones where it does not load."""
     agrees(sizes, nodes, weights, opset)

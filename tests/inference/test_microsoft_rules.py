@@ -15,6 +15,7 @@ from dmlc.inference.fact import of_array
 from dmlc.ir import Dim, DimTable, substitute, symbol
 from tests.inference.infer_helpers import of_data, walk
 from tests.rows import each_row
+from tests.versions import ONNX_RUNTIME
 
 _INDEX = {"int32": np.int32, "int64": np.int64, "uint8": np.uint8}
 #: An operand: its shape, with an element type other than f32 in front; ``None`` where it is absent; or its data.
@@ -118,8 +119,18 @@ def run(op: str, operands: Sequence[Operand], results: int, domain: str, a: dict
     return node, feeds, session.run(None, feeds)
 
 
+def is_computed(op: str, results: int) -> bool:
+    """False for results that older versions do not compute, or that they require."""
+    if op.startswith("Skip") and results == 4:
+        return ONNX_RUNTIME >= (1, 30)
+    return op != "GroupQueryAttention" or results > 1 or ONNX_RUNTIME >= (1, 28)
+
+
+COMPUTED = [case for case in CASES if is_computed(case.values[0], case.values[2])]
+
+
 @each_row("known", [True, False], ids=["sizes known", "sizes open"])
-@each_row(("op", "operands", "results", "domain", "a"), CASES)
+@each_row(("op", "operands", "results", "domain", "a"), COMPUTED)
 def test_rules_give_the_types_of_the_kernels(
     op: str, operands: Sequence[Operand], results: int, domain: str, a: dict[str, Any], known: bool
 ) -> None:

@@ -11,6 +11,7 @@ from models.compiled_fixture import TARGETS, CompiledFixture
 from dmlc.onnx_schema.nested import graphs_of
 from dmlc.placement.report import placement
 from dmlc.targets import load_target
+from tests.versions import ONNX_RUNTIME
 from tools.fixture_folder import PARTS, cases, fixtures
 from tools.model_checks import added_nodes, run, session, without_metadata
 from tools.result_comparison import differences
@@ -24,6 +25,8 @@ def test_fixture_compiles_to_a_valid_model_with_the_same_numbers(compiled: Compi
     """The same model for two targets is compared once. A pickled runner gives the numbers too, and the report on the
     model as it is, with sizes left open, knows the type of each operand.
     """
+    if compiled.path.stem == "chain_int_overflow" and ONNX_RUNTIME < (1, 27):
+        pytest.skip("before 1.27 the sums of ONNX Runtime wrap, and the fixture's stop at the ends of their type")
     weights = {tensor.name for tensor in compiled.source.graph.initializer}
     names = [info.name for info in compiled.source.graph.input if info.name not in weights]
     told = cases(compiled.path)

@@ -15,6 +15,7 @@ from onnx import parser
 
 import dmlc
 from tests.rows import each_row
+from tests.versions import NEEDS_EXACT_LAYER_NORM
 
 EPSILON = 1e-5
 SCALE, BIAS = np.array([2.0, 3.0, 1.0, 0.5]), np.array([0.3, -0.1, 0.0, 7.0])
@@ -85,6 +86,7 @@ OPEN_OR_FIXED: list[tuple[int | str, int | str]] = [("H", "W"), (1, 1), (1, "W")
 SIZES = [(1, 1), (1, 2), (2, 1), (2, 2), (1, 5)]
 
 
+@NEEDS_EXACT_LAYER_NORM
 @each_row("turn", [0, 1])
 @each_row("sizes", OPEN_OR_FIXED)
 @each_row("form", [*PLANES, "GroupNormalization"])
@@ -108,6 +110,7 @@ def test_planes(form: str, sizes: tuple[int | str, int | str], turn: int) -> Non
                 assert np.abs(y[image, channel] - want).max() <= slack, (centre, image, channel)
 
 
+@NEEDS_EXACT_LAYER_NORM
 @each_row("target", ["directml", "cpu", "onnx"])
 @each_row("count", ["C", 1, 2, 5])
 @each_row("form", ROWS)

@@ -8,6 +8,7 @@ import onnxruntime
 import pytest
 
 import dmlc
+from tests.versions import needs_onnx_runtime
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 FEEDS = {"x": X - 7, "z": X * 10, "place": np.array(1, np.int64)}
@@ -94,9 +95,12 @@ KEPT = {
     ),
     "nothing to concatenate": made("s = SequenceEmpty () y = ConcatFromSequence <axis = 0> (s)"),
 }
+NO_SIZE = needs_onnx_runtime(1, 32, "divides by the size of the parts, which ends the process")
 
 
-@pytest.mark.parametrize("name", KEPT)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=NO_SIZE) if name == "parts of no size" else name for name in KEPT]
+)
 def test_unknown_elements_stay_in_their_sequence(name: str) -> None:
     nodes = dmlc.compile(KEPT[name], target="onnx").to_onnx().graph.node
     assert any("Sequence" in node.op_type for node in nodes)

@@ -25,6 +25,7 @@ from onnx import ModelProto
 import dmlc
 from dmlc import DmlcError
 from tests.rows import each_row
+from tests.versions import needs_onnx_runtime
 
 
 @each_row("name", SPELLINGS)
@@ -72,6 +73,7 @@ def test_rows_that_are_hidden_as_a_whole_are_zeros(heads: int) -> None:
     same_numbers(model, made, feeds)
 
 
+@needs_onnx_runtime(1, 24, "gives NaN for a row of MultiHeadAttention that is hidden as a whole")
 def test_rows_of_opset_23_that_are_hidden_as_a_whole_are_zeros() -> None:
     model = attention_of_opset_23()
     made, _, _ = fused(model)

@@ -128,3 +128,68 @@ def test_a_model_whose_attributes_went_stays_whole(target: str, op: str) -> None
     made = dmlc.compile(parser.parse_model(text), target=target).to_onnx()
     checker.check_model(made)
     assert [entry.version for entry in made.opset_import if not entry.domain] == [6]
+
+
+def older(call: str, inputs: str, opset: int, output: str = "float[2,3,3] y") -> ModelProto:
+    return parser.parse_model(
+        f'<ir_version: 3, opset_import: ["": {opset}]> g ({inputs}) => ({output}) {{ y = {call} }}'
+    )
+
+
+def opset_of(made: ModelProto) -> int:
+    return next(entry.version for entry in made.opset_import if not entry.domain)
+
+
+@each_row(
+    ("op", "output"), [("Add", "float"), ("Div", "float"), ("Pow", "float"), ("Less", "bool"), ("PRelu", "float")]
+)
+def test_operands_that_met_at_another_axis_before_opset_7_stay(op: str, output: str) -> None:
+    """Both have three places, so that the numbers alone would tell."""
+    call = f"{op}(x, b)" if op == "PRelu" else f"{op}<broadcast = 1, axis = 1>(x, b)"
+    source = older(call, "float[2,3,3] x, float[3] b", 6, f"{output}[2,3,3] y")
+    made = dmlc.compile(source, target="onnx").to_onnx()
+    assert opset_of(made) == 6
+    assert made.graph.node == source.graph.node
+
+
+@each_row(
+    ("call", "sizes"),
+    [
+        ("Add<broadcast = 1, axis = 2>(x, b)", "3"),
+        ("Add<broadcast = 1, axis = -1>(x, b)", "3"),
+        ("Add<broadcast = 1>(x, b)", "3,3"),
+        ("Add<broadcast = 1, axis = 1>(x, b)", "3,3"),
+    ],
+)
+def test_operands_that_end_together_are_raised(call: str, sizes: str) -> None:
+    made = dmlc.compile(older(call, f"float[2,3,3] x, float[{sizes}] b", 6), target="onnx").to_onnx()
+    assert (opset_of(made), [node.op_type for node in made.graph.node]) == (21, ["Add"])
+    assert not made.graph.node[0].attribute
+
+
+@each_row(
+    ("source", "attributes"),
+    [
+        (older('Cast<to = "INT32">(x)', "float[2,3,3] x", 5, "int32[2,3,3] y"), {"to": TensorProto.INT32}),
+        (older("Concat(x, x)", "float[2,3,3] x", 3, "float[2,6,3] y"), {"axis": 1}),
+        (older("Concat<axis = 2>(x, x)", "float[2,3,3] x", 3, "float[2,3,6] y"), {"axis": 2}),
+        (older("PRelu(x, b)", "float[2,3] x, float[3] b", 6, "float[2,3] y"), {}),
+        (older("PRelu(x, b)", "float[2,3,3] x, float[1] b", 6), {}),
+    ],
+)
+def test_forms_from_before_opset_7_are_raised(source: ModelProto, attributes: dict[str, int]) -> None:
+    made = dmlc.compile(source, target="onnx").to_onnx()
+    checker.check_model(made, full_check=True)
+    assert opset_of(made) == 21
+    assert {a.name: helper.get_attribute_value(a) for a in made.graph.node[0].attribute} == attributes
+
+
+def test_defaults_from_before_opset_6_are_kept() -> None:
+    made = dmlc.compile(older("Selu(x)", "float[2,3,3] x", 5), target="onnx").to_onnx()
+    found = {a.name: round(a.f, 5) for a in made.graph.node[0].attribute}
+    assert found == {"alpha": 1.6732, "gamma": 1.0507}
+
+
+def test_a_cast_to_no_type_stays() -> None:
+    source = older('Cast<to = "NOTHING">(x)', "float[2,3,3] x", 5)
+    assert opset_of(dmlc.compile(source, target="onnx").to_onnx()) == 5

@@ -55,7 +55,16 @@ def two(r: Reading) -> Found:
 
 def _two(r: Reading, op: Operation) -> Found:
     first, second = r.inputs
-    return Made(op, [first, second]) if first is not None and second is not None else None
+    if first is None or second is None or not _ends_together(r, first, second):
+        return None
+    return Made(op, [first, second])
+
+
+def _ends_together(r: Reading, first: Value, second: Value) -> bool:
+    """False if the last axes of the operands do not meet. Before opset 7 ``axis`` says where the second one begins."""
+    if r.opset >= 7 or "axis" not in r.attributes or not first.type.rank:
+        return True
+    return bool(r.integer("axis", 0) % first.type.rank + second.type.rank == first.type.rank)
 
 
 @reads(*_VARIADIC)
@@ -75,7 +84,7 @@ def mod(r: Reading) -> Found:
 def power(r: Reading) -> Found:
     """A constant exponent of another dtype is that number in the base's dtype, where it is one there."""
     exponent = r.input(1)
-    if exponent is None:
+    if exponent is None or not _ends_together(r, r.x, exponent):
         return None
     if exponent.type.dtype is not r.x.type.dtype:
         same = _in_dtype_of(r, exponent)

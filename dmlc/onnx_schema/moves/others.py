@@ -87,6 +87,34 @@ def _unsigned_zero(draft: Draft) -> None:
         raise Unmovable("infinity becomes another number of that type since opset 24")
 
 
+def _cast_up(draft: Draft) -> None:
+    to = draft.get("to")
+    if isinstance(to, str):
+        number = dict(TensorProto.DataType.items()).get(to)
+        if number is None:
+            raise Unmovable(f"it casts to {to}, which is not a type")
+        draft.set("to", number)
+
+
+def _slope_up(draft: Draft) -> None:
+    """Before opset 7 a slope had one number, or one for each channel, which is axis 1."""
+    sizes = draft.sizes(1)
+    if sizes is None or any(size != 1 for size in sizes):
+        rank = draft.rank(0, "a slope for each channel is another operand since opset 7")
+        if rank != 2 or sizes is None or len(sizes) != 1:
+            raise Unmovable("a slope for each channel is another operand since opset 7")
+
+
+def _defaults_up(**defaults: float) -> Step:
+    """Attributes that are left out get the default of the older version."""
+
+    def up(draft: Draft) -> None:
+        for name, value in defaults.items():
+            draft.set(name, draft.get(name, value))
+
+    return up
+
+
 def _no_broadcast(draft: Draft) -> None:
     sizes = [draft.sizes(i) for i in range(len(draft.node.input))]
     known = [s for s in sizes if s is not None and None not in s]
@@ -122,6 +150,10 @@ ROWS: tuple[Row, ...] = (
     *[Row(op, 8, "inputs are broadcast", down=_no_broadcast) for op in ("Max", "Mean", "Min", "Sum")],
     Row("GridSample", 20, "modes have other names, and data may have more spatial axes", _grid_up, _grid_down),
     Row("RoiAlign", 16, "places are shifted by half a pixel unless it says otherwise", _roi_up, _roi_down),
+    Row("Cast", 6, "the type is a number", _cast_up),
+    Row("Concat", 4, "the axis has no default", _defaults_up(axis=1)),
+    Row("Selu", 6, "the defaults have more digits", _defaults_up(alpha=1.6732, gamma=1.0507)),
+    Row("PRelu", 7, "the slope is broadcast to the data", _slope_up),
     Row("Cast", 24, "infinity saturates in the types without negative zero", _unsigned_zero, _unsigned_zero),
     Row("CastLike", 24, "infinity saturates in the types without negative zero", _unsigned_zero, _unsigned_zero),
     Row("Mod", 28, "fmod=0 takes floats too", down=_mod_down),

@@ -142,6 +142,3 @@ def check_argument(name: str, value: Any, kind: ArgumentKind) -> None:
         shown = shown if len(shown) <= 40 else f"a {type(value).__name__}"
         help = did_you_mean(value, kind.words) if isinstance(value, str) else ""
         raise fail(UNKNOWN_CHOICE, f"{name} is {kind.description}, not {shown}", help=help, exit_code=2)
-
-
-__all__ = ["COUNT", "KINDS", "REWRITES", "check_argument", "check_arguments"]

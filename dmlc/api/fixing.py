@@ -102,6 +102,3 @@ def _chosen(source: Source, found: Iterable[Diagnostic], *, unsafe: bool) -> Ite
         if is_here and not any(overlap(edit.span, other.span) for edit in one.edits for other in edits):
             edits += one.edits
             yield MadeFix(diagnostic.code.id, diagnostic.place, one)
-
-
-__all__ = ["FixedText", "MadeFix", "fix"]

@@ -84,6 +84,3 @@ def refusal(source: object) -> DmlcError:
     way = next((way for start, way in _WAYS if any(name.startswith(start) for name in names)), _ANY_WAY)
     what = f"the class {kind.__name__}" if isinstance(source, type) else kind.__name__
     return fail(UNKNOWN_CHOICE, f"{_TAKEN} is compiled, not {what}", help=f"write: {way}", exit_code=2)
-
-
-__all__ = ["foreign_model", "refusal"]

@@ -60,6 +60,3 @@ def _is_plain(value: object) -> bool:
     if isinstance(value, (list, tuple)):
         return all(map(_is_plain, value))
     return isinstance(value, (int, float, str, DimExpr))
-
-
-__all__ = ["SIGNS", "NoAttribute", "NotAnArray", "instead", "of_function", "with_keywords"]

@@ -79,6 +79,3 @@ def _lines(cell: str, width: int) -> list[str]:
     if len(cell) <= width:
         return [cell]
     return textwrap.wrap(cell, max(width, 1), break_on_hyphens=False) or [""]
-
-
-__all__ = ["fitted", "table", "terminal_width", "wrapped"]

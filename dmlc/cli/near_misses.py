@@ -45,6 +45,3 @@ def _made(rule: str) -> int:
     example = example_of(rule)
     entries = [] if example is None else [e for e in example.compiled().ledger if e.rule == rule and e.before]
     return min([len(entry.after) for entry in entries], default=1)
-
-
-__all__ = ["NearMiss", "near_misses"]

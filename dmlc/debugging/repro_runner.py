@@ -129,6 +129,3 @@ def runner_text(provider: str, tolerance: Mapping[str, Any]) -> str:
     largest magnitude, and a constant."""
     settings = json.dumps({"provider": provider, "tolerance": dict(tolerance)}, sort_keys=True)
     return _TEXT.replace("__SETTINGS__", settings)
-
-
-__all__ = ["runner_text"]

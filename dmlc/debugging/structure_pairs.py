@@ -115,6 +115,3 @@ def _with_attributes(node: NodeProto, constants: Mapping[str, Constant]) -> Any:
 def _with_data(node: NodeProto, constants: Mapping[str, Constant]) -> Any:
     data = tuple(constants[name].digest for name in node.input if name in constants)
     return _with_attributes(node, constants), data
-
-
-__all__ = ["structure_pairs"]

@@ -229,6 +229,3 @@ def _declared(info: ValueInfoProto, value: Any) -> ValueInfoProto:
         for size in np.shape(value):
             out.type.tensor_type.shape.dim.add(dim_value=size)
     return out
-
-
-__all__ = ["NodeGraph", "fed_values"]

@@ -216,6 +216,3 @@ def _code(source: SideSource, backend: str | None, like: Side | None, options: C
         message = f"{Path(source)} runs as NumPy code, not on {backend}"
         raise fail(NO_BACKEND, message, help="leave --backend out for it")
     return PythonCode(Path(source), like, Limits.of(options.limits))
-
-
-__all__ = ["LocatedVerdict", "SideSource", "last_line", "locate"]

@@ -10,6 +10,3 @@ def counted(number: int, noun: str) -> str:
     if noun.endswith("is"):
         return f"{number} {noun[:-2]}es"
     return f"{number} {noun[:-1]}ies" if noun.endswith("try") else f"{number} {noun}s"
-
-
-__all__ = ["counted"]

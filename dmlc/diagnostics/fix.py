@@ -224,24 +224,3 @@ def fix_json(fix: Fix) -> Mapping[str, Any]:
         for edit in fix.edits
     ]
     return {"title": fix.title, "safe": fix.safe, "edits": edits}
-
-
-__all__ = [
-    "Change",
-    "Edit",
-    "Fix",
-    "Help",
-    "Part",
-    "Proposal",
-    "around",
-    "edited",
-    "fix_json",
-    "fix_of",
-    "is_one_operand",
-    "overlap",
-    "proposal",
-    "removing",
-    "sentences",
-    "text_of",
-    "writing",
-]

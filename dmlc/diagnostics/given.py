@@ -35,6 +35,3 @@ def listed(option: str, names: Iterable[str]) -> list[str]:
             message = f"{option} is a list of names, and {name!r} is not a name"
             raise fail(UNKNOWN_CHOICE, message, exit_code=2)
     return found
-
-
-__all__ = ["integer_of", "listed"]

@@ -103,5 +103,3 @@ def _declared() -> Iterator[Limit]:
 LIMITS: dict[str, Limit] = {limit.name: limit for limit in _declared()}
 #: The default limits.
 DEFAULTS = Limits()
-
-__all__ = ["DEFAULTS", "LIMITS", "Limit", "Limits", "way_out"]

@@ -22,6 +22,3 @@ def on_command_line() -> Iterator[None]:
 def option(flag: str, keyword: str) -> str:
     """The option as the user of this call writes it: ``--opset 14`` or ``opset=14``."""
     return flag if _ON_COMMAND_LINE.get() else keyword
-
-
-__all__ = ["on_command_line", "option"]

@@ -60,6 +60,3 @@ def _declare(tensor: TypeProto.Tensor, shape: FixedShape) -> None:
     for dim, size in zip(tensor.shape.dim, shape, strict=True):
         if size is not None and _size(dim) is None:
             dim.dim_value = size
-
-
-__all__ = ["fix_shapes"]

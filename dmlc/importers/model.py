@@ -363,6 +363,3 @@ class _Importer:
 
 def _nothing() -> None:
     """Data of a type that the language lacks: nobody reads it."""
-
-
-__all__ = ["import_model", "read_model"]

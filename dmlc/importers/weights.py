@@ -256,6 +256,3 @@ def _unreadable(data: External, error: Exception) -> DmlcError:
 
 def _misfit(tensor: TensorProto | External, what: str) -> DmlcError:
     return fail(codes.WEIGHT_SIZE, f"weight {tensor.name} {what}")
-
-
-__all__ = ["External", "blocks", "byte_size", "external", "open_external", "read_external", "stored"]

@@ -361,6 +361,3 @@ def _check_dtype(schema: Schema, formal: Formal, dtype: DType, index: int, found
     if first is not dtype:
         message = f"dtypes differ: {schema.full_name} has {first.name} and {dtype.name}"
         raise OpError(shapes.MIXED_DTYPES, message, at=index, under=f"this is {dtype.name}")
-
-
-__all__ = ["CARRIED", "CARRIED_IMPURE", "CarriedAttributes", "carry", "infer_types"]

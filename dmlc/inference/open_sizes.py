@@ -44,6 +44,3 @@ def fixing_options(names: Iterable[str], nameless: Mapping[str, str]) -> str:
     bound = [f"--bind {name}=..." for name in names if name not in nameless]
     shaped = [f"--shape {nameless[name]}=..." for name in names if name in nameless]
     return " ".join([*bound, *dict.fromkeys(shaped)])
-
-
-__all__ = ["fixing_options", "has_open_rank", "nameless_dims", "open_inputs"]

@@ -212,14 +212,3 @@ def _axes(inputs: Mapping[str, DeclaredInput], name: str, shape: FixedShape) -> 
         size = None if declared is None else declared[axis]
         if size is not None:
             yield _FixedAxis(name, shape, axis, size, given, source)
-
-
-__all__ = [
-    "DeclaredInput",
-    "FixedShape",
-    "bind_options",
-    "bound_dims",
-    "checked_shapes",
-    "shape_option",
-    "shape_text",
-]

@@ -566,6 +566,3 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"<graph {self.name}: {len(self)} nodes>"
-
-
-__all__ = ["OUTPUT", "Graph", "Kind", "Node", "OutputAttributes", "Region", "Value"]

@@ -93,9 +93,3 @@ def check_member(entry: zipfile.ZipInfo, name: str, limits: Limits) -> None:
     if entry.compress_type != zipfile.ZIP_STORED and entry.file_size > limits.unpacked_bytes:
         instead = "save it uncompressed, with numpy.savez"
         raise limits.passed("unpacked_bytes", f"{name} unpacks to", entry.file_size, instead=instead)
-
-
-__all__ = [
-    *("DAMAGED", "NpyHeader", "NpyError", "PythonObjects"),
-    *("check_member", "members", "read_data", "read_header"),
-]

@@ -64,6 +64,3 @@ def holds_model(data: bytes, name: str) -> bool:
 def size_of(file: BinaryIO) -> int:
     """The bytes of an open file."""
     return os.fstat(file.fileno()).st_size
-
-
-__all__ = ["NotPlain", "holds_model", "open_plain", "size_of"]

@@ -107,9 +107,6 @@ def _missing(graph: Graph, provided: set[str]) -> tuple[Node, str] | None:
     return None
 
 
-__all__ = ["alone", "asked_dims", "missing_dim", "record_providers"]
-
-
 # --- dims whose size becomes known
 
 

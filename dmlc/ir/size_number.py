@@ -109,6 +109,3 @@ def _number(sign: str, left: Any, right: Any) -> Any:
 def _is_simple(operand: Any) -> bool:
     """Return whether the text of an operand needs no parentheses."""
     return str(operand).replace("_", "").replace(".", "").isalnum()
-
-
-__all__ = ["SIGNS", "Arithmetic", "SizeNumber"]

@@ -157,17 +157,3 @@ def claims(graph: GraphProto) -> Iterator[ValueInfoProto]:
     """The declarations of a graph that its nodes may contradict: of the values they make, and of its outputs."""
     yield from graph.value_info
     yield from graph.output
-
-
-__all__ = [
-    "believed",
-    "claims",
-    "common",
-    "completed",
-    "contradicts",
-    "declared_dims",
-    "fixed_sizes",
-    "own_dims",
-    "with_known_sizes",
-    "without_item_shapes",
-]

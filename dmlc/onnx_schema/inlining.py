@@ -31,8 +31,9 @@ from dmlc.diagnostics.catalogue import models as codes
 from dmlc.ir import Array
 from dmlc.onnx_schema.domains import imported_versions, plain_domain
 from dmlc.onnx_schema.functions import Key, callable_functions, called_functions, key_of
+from dmlc.onnx_schema.moves.draft import KnownValues
 from dmlc.onnx_schema.nested import all_nodes, graphs_in
-from dmlc.onnx_schema.versions import KnownValues, move
+from dmlc.onnx_schema.versions import move
 
 #: The names of values in the model by their names in a body; a graph inside a node sees those around it.
 _Names: TypeAlias = "ChainMap[str, str]"
@@ -309,6 +310,3 @@ def _names_of(model: ModelProto) -> tuple[dict[str, int], dict[str, int]]:
             for attribute in node.attribute:
                 waiting += graphs_in(attribute)
     return values, labels
-
-
-__all__ = ["inlined"]

@@ -9,8 +9,8 @@ from msgspec import Struct, field
 from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto
 
 from dmlc.ir import Array, ForeignType, Node, Tensor, Value
+from dmlc.onnx_schema.moves.draft import KnownValues
 from dmlc.onnx_schema.types import type_proto
-from dmlc.onnx_schema.versions import KnownValues
 from dmlc.ops.constant import constant_of
 from dmlc.ops.opaque import attribute_of, is_opaque
 

@@ -154,6 +154,3 @@ def _proto_text(proto: TypeProto) -> str:
 
 def _wrapped(kind: str, text: str) -> str:
     return f"{kind}({text})" if text else ""
-
-
-__all__ = ["OperandType", "OperatorSignature", "find_signature", "mismatch", "type_text"]

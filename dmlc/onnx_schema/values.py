@@ -115,10 +115,3 @@ def attribute_protos(attributes: tuple[tuple[str, AttributeValue], ...], schema:
         proto = helper.make_attribute(name, value, attr_type=getattr(AttributeProto, kind))
         out.append(proto)
     return out
-
-
-__all__ = [
-    "AttributeValue",
-    "attribute_protos",
-    "canonical_attributes",
-]

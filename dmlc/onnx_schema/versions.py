@@ -229,6 +229,3 @@ def _check_older(newer: Any, older: Any, draft: Draft) -> None:
         if formal.option == defs.OpSchema.FormalParameterOption.Single and not draft.input(i):
             raise Unmovable(f"{formal.name} could not be absent before opset {newer.since_version}")
     _check_types(older, draft)
-
-
-__all__ = ["NOTHING", "ROWS", "KnownValues", "Moved", "fits", "move", "obstacle", "unchanged"]

@@ -246,18 +246,3 @@ def _listed(axis: str) -> str:
     if inner[:1] in "([" and inner[-1:] in ")]":
         inner = inner[1:-1].strip().rstrip(",")
     return f"[{inner}]"
-
-
-__all__ = [
-    "MODULES",
-    "NEW_AXIS",
-    "NO_METHODS",
-    "POWER",
-    "Rewritten",
-    "attribute_instead",
-    "call_instead",
-    "dtype_named",
-    "infix_named",
-    "operation_named",
-    "phrase_named",
-]

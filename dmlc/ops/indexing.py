@@ -205,6 +205,3 @@ def index_list(values: Any, items: Sequence[Any]) -> Any:
             raise OpError(codes.INDEX_OUT_OF_RANGE, message, at=position, under="out of range")
         values = values[place]
     return values
-
-
-__all__ = ["SliceItem", "index_list", "index_tensor", "place_of"]

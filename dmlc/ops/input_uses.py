@@ -78,6 +78,3 @@ def _handed_on(node: Node | None) -> list[Value]:
     if node.op in MOVES:
         return [value for value in node.operands if value is not None]
     return [node.operand(name) for name in _CHOICES.get(node.op, ())]
-
-
-__all__ = ["DIVISIONS", "MOVES", "InputUses", "uses_of"]

@@ -132,5 +132,3 @@ COMPOSED: dict[Operation, Callable[[OpenNumberCall], Value]] = {
     normalize.LAYER_NORM: _trailing_norm(centred=True),
     normalize.RMS_NORM: _trailing_norm(centred=False),
 }
-
-__all__ = ["COMPOSED", "OpenNumberCall"]

@@ -147,16 +147,3 @@ def promise(graph: Graph, ranges: Mapping[str, tuple[Any, Any]]) -> None:
 def declared_range(graph: Graph, value: Value) -> Range | None:
     """The promised range of a value that is an input; None for any other."""
     return graph.ranges.get(value.name or "") if value.producer is None else None
-
-
-__all__ = [
-    "Range",
-    "broken_by",
-    "checked_ranges",
-    "declared_range",
-    "into_range",
-    "promise",
-    "promised_in",
-    "range_of",
-    "range_text",
-]

@@ -75,6 +75,3 @@ class _Scalars:
                 error.at = self.at
                 raise
         return self.graph.add(op, operands, op.attributes(), spans=self.spans).result
-
-
-__all__ = ["size_scalar"]

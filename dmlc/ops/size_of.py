@@ -24,6 +24,3 @@ def size_of(x: Value, axis: Any = None, name: str | None = None) -> Dim:
     if axis is None:
         return product(type.shape)
     return type.shape[AxisKind().convert(axis, Binding("axis", SIZE, [type], [name or x.name or "it"]))]
-
-
-__all__ = ["SIZE", "size_of"]

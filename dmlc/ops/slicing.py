@@ -141,6 +141,3 @@ def _constants(size: Dim) -> Iterator[int]:
 
 def _is_clamped(place: Dim) -> bool:
     return isinstance(place, DimExpr) and place.is_clamped
-
-
-__all__ = ["Written", "as_written", "clamped"]

@@ -114,6 +114,3 @@ def _separate(graph: Graph, node: Node, context: PassContext) -> None:
     names = (node_name(node), *[node_name(use) for use, _ in uses])
     text = f"Max between {names[0]} and {', '.join(names[1:])}"
     context.record(StopRepetition.name, StopRepetition.rewrite_class, text, node.spans, names, names)
-
-
-__all__ = ["StopRepetition"]

@@ -61,6 +61,3 @@ def _unconnected(report: Placement) -> str:
     begin = ", ".join(list(first.values())[: _MOST_NAMES + 1])
     more = f" and {len(first) - _MOST_NAMES - 1} more" if len(first) > _MOST_NAMES + 1 else ""
     return f"{report.partitions} fused graphs that no value connects begin at {begin}{more}"
-
-
-__all__ = ["obstacles"]

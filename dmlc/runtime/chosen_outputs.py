@@ -66,6 +66,3 @@ def unknown_value(name: str, results: Sequence[str], inner: Iterable[str]) -> Dm
     listed = ", ".join(results[:_MOST]) + (", ..." if len(results) > _MOST else "")
     help = sentences(near, f"its results are {listed}")
     return fail(codes.NO_OUTPUT, f"the compiled program has no value {name}", help=help)
-
-
-__all__ = ["graph_with_outputs", "unknown_value", "with_outputs"]

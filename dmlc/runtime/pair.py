@@ -80,6 +80,3 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-__all__ = ["write_pair"]

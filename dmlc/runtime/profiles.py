@@ -161,14 +161,3 @@ def _check_plain(path: Path) -> None:
 
 def _data_files(path: Path, stem: str) -> list[Path]:
     return [file for file in path.parent.iterdir() if file.name.startswith(f"{stem}.") and file.suffix == ".data"]
-
-
-__all__ = [
-    "SCHEMA",
-    "checked_profiles",
-    "dim_places",
-    "index_document",
-    "index_path",
-    "profile_path",
-    "write_profiles",
-]

@@ -131,6 +131,3 @@ def profile_of(
         except (LookupError, ValueError):  # the check of what is fed says what is wrong
             return None
     return profiles.get(tuple(sizes))
-
-
-__all__ = ["Runner", "profile_of", "session_of"]

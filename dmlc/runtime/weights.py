@@ -280,6 +280,3 @@ def _write_both(model: ModelProto, path: Path, beside: _Beside, spared: set[Path
         write_pair(path, beside.write, model_with, spared, shared)
     except (OSError, ValueError) as error:
         raise files.cannot("write", path, error) from None
-
-
-__all__ = ["Placement", "write_model"]

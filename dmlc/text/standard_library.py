@@ -35,6 +35,3 @@ def std_page(name: str) -> StandardBlock:
     comment = [line.removeprefix("#").strip() for line in lines if line.startswith("#")]
     head = next(line for line in lines if line.startswith(f"def {name}("))
     return StandardBlock(name, head.removeprefix("def ").removesuffix(" {"), " ".join(comment))
-
-
-__all__ = ["StandardBlock", "std_blocks", "std_page", "std_path"]

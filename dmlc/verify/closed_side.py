@@ -49,6 +49,3 @@ class ClosedSide:
 
     def trace(self, feeds: Feeds, output: str) -> list[TraceStep] | None:
         return None if self.traced_by is None else self.traced_by.trace(feeds, output)
-
-
-__all__ = ["ClosedSide"]

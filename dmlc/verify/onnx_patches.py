@@ -52,6 +52,3 @@ def fed_patches(patches: Mapping[str, Patch]) -> Feeds:
     """The patches as inputs of the model that ``with_patches`` makes."""
     places = {f"{name}//places": patch.places for name, patch in patches.items()}
     return {**places, **{f"{name}//elements": patch.array.astype(np.int64) for name, patch in patches.items()}}
-
-
-__all__ = ["fed_patches", "with_patches"]

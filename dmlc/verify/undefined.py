@@ -103,6 +103,3 @@ def dependent(found: Sequence[UndefinedElements], side: Side, feeds: Feeds, outp
 
 def _same(a: Array, b: Array) -> Array:
     return np.asarray((a == b) | (np.isnan(a) & np.isnan(b)) if a.dtype.kind == "f" else a == b)
-
-
-__all__ = ["UndefinedElements", "dependent", "divisions_by_zero", "unspecified_casts"]

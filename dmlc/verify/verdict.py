@@ -10,7 +10,7 @@ from typing import Any
 from dmlc.diagnostics import Diagnostic
 from dmlc.diagnostics.catalogue.runs import NOT_VERIFIED as NO_EVIDENCE
 from dmlc.diagnostics.catalogue.runs import RESULTS_DIFFER
-from dmlc.verify.compare import DIFFERENT, SAME, WITHIN, Difference, Errors, show
+from dmlc.verify.compare import DIFFERENT, SAME, WITHIN, Difference, Errors
 from dmlc.verify.inputs import Feeds
 
 #: Differences that are reported and are not failures, from the mildest: results that nothing defines, results that
@@ -181,21 +181,3 @@ class Verdict:
 
 def _times(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-__all__ = [
-    "BEYOND",
-    "DIFFERENT",
-    "EQUAL",
-    "NOT_VERIFIED",
-    "OVERFLOWED",
-    "RANDOM",
-    "SAME",
-    "STATUSES",
-    "UNSPECIFIED",
-    "WITHIN",
-    "FirstDifference",
-    "OutputReport",
-    "Verdict",
-    "show",
-]

@@ -98,6 +98,3 @@ class Worker:
                     if stream is not None:
                         with contextlib.suppress(OSError):  # the buffered data has no reader any more
                             stream.close()
-
-
-__all__ = ["Worker", "WorkerEnded"]

@@ -11,7 +11,8 @@ import onnxruntime
 import pytest
 from onnx import ModelProto, NodeProto, TensorProto, helper, shape_inference
 
-from dmlc.onnx_schema.versions import KnownValues, move
+from dmlc.onnx_schema.moves.draft import KnownValues
+from dmlc.onnx_schema.versions import move
 
 #: Size, kernel, stride, both pads, dilation, auto_pad: of each axis.
 AXES = [

@@ -12,7 +12,8 @@ import onnxruntime
 import pytest
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from dmlc.onnx_schema.versions import ROWS, KnownValues, Moved, move
+from dmlc.onnx_schema.moves.draft import KnownValues
+from dmlc.onnx_schema.versions import ROWS, Moved, move
 from tests.rows import each_row
 
 RNG = np.random.default_rng(3)

@@ -17,7 +17,8 @@ from onnx.backend.test.case.node import collect_testcases
 from onnx.numpy_helper import to_array
 
 from dmlc.ir import Array
-from dmlc.onnx_schema.versions import KnownValues, move
+from dmlc.onnx_schema.moves.draft import KnownValues
+from dmlc.onnx_schema.versions import move
 from tools.fixture_folder import PARTS, cases, fixtures
 from tools.opsets.old_models import old_models
 

@@ -204,6 +204,3 @@ def whole(view: BufferView) -> bool:
     """Return whether the view covers its whole buffer in its own order."""
     buffer = view.buffer
     return view.is_packed and view.dtype is buffer.dtype and view.count == buffer.count
-
-
-__all__ = ["MAX_RANK", "Dispatch", "DispatchBuilder", "Field", "tensor_desc", "whole"]

@@ -13,10 +13,11 @@ from dmlc.codegen.onnx.writer import attribute_proto, tensor_proto
 from dmlc.ir import Node, Region, Tensor
 from dmlc.onnx_schema.declared import believed, completed, contradicts
 from dmlc.onnx_schema.domains import MICROSOFT, plain_domain
+from dmlc.onnx_schema.moves.draft import NOTHING
 from dmlc.onnx_schema.nested import graphs_in
 from dmlc.onnx_schema.origin import ModelOrigin, NodeOrigin, known_of
 from dmlc.onnx_schema.types import type_proto
-from dmlc.onnx_schema.versions import NOTHING, move, unchanged
+from dmlc.onnx_schema.versions import move, unchanged
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, OpaqueAttributes
 
 #: Emits the nodes of a graph inside a node.
@@ -206,6 +207,3 @@ def _add_claims(graph: GraphProto, claims: Sequence[ValueInfoProto]) -> None:
             graph.value_info.append(claim)
         elif not info.type.tensor_type.HasField("shape") and not contradicts(info.type, claim.type):
             info.type.CopyFrom(claim.type)
-
-
-__all__ = ["opaque", "pass_on", "restore_frame", "restore_functions"]

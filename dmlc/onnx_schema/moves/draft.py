@@ -238,6 +238,3 @@ def _spell(type: TypeProto) -> str | None:
         inner = _spell(type.optional_type.elem_type)
         return inner and f"optional({inner})"
     return None
-
-
-__all__ = ["NOTHING", "Draft", "KnownValues", "Unmovable", "count", "element_text", "int64", "ints", "plain"]

@@ -118,6 +118,3 @@ def std_function(name: str) -> DefFunction:
 
 def _name_of(value: Argument) -> str | None:
     return value.name if isinstance(value, Value) else None
-
-
-__all__ = ["DefFunction", "std_function"]

@@ -88,6 +88,3 @@ def _reach(text: str, openers: str, closers: str, stops: str = ",#") -> int:
 
 def _at(token: Span, column: int, end: int) -> Span:
     return Span(token.source, token.line, column, token.line, end)
-
-
-__all__ = ["proposed"]

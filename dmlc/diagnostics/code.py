@@ -39,17 +39,26 @@ CODES: dict[str, Code] = {}
 
 
 def declare(
-    id: str, title: str, why: str, *, example: str, fixed: str, program: bool = True, advice: bool = False
+    id: str,
+    title: str,
+    why: str,
+    *,
+    example: str,
+    fixed: str = "",
+    slip: tuple[str, str] = ("", ""),
+    program: bool = True,
+    advice: bool = False,
 ) -> Code:
     """Declare a code. Families: E01 syntax, E02 names, E03 types, E04 files, E05 target, W06 advice, I09 bug.
 
-    Raises ``ValueError`` for a code that is there already, and for ``advice`` outside of W06.
+    ``slip`` is the wrong text in the example and the right one, where nothing else is to be fixed. Raises
+    ``ValueError`` for a code that is there already, and for ``advice`` outside of W06.
     """
     if id in CODES:
         raise ValueError(f"code {id} is declared twice")
     if advice and not id.startswith("W06"):
         raise ValueError(f"{id} cannot be advice: advice has a code of W06")
-    wrong, right = (part.strip("\n") + "\n" for part in (example, fixed))
+    wrong, right = (part.strip("\n") + "\n" for part in (example, fixed or example.replace(*slip, 1)))
     code = Code(id, title, " ".join(why.split()), wrong, right, program, advice)
     CODES[id] = code
     return code

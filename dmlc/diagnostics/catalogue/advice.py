@@ -16,9 +16,7 @@ ON_CPU = declare(
 $ dmlc compile erf64.dml     # y = x + 1, x of f64
 warning[W0601]: Add lands on the CPU: Add does not take f64
 """,
-    fixed="""
-$ dmlc compile erf32.dml     # with x of f32
-""",
+    fixed="$ dmlc compile erf32.dml     # with x of f32",
     program=False,
 )
 
@@ -31,9 +29,7 @@ UNKNOWN_NODE = declare(
 $ dmlc check custom.onnx
 warning[W0602]: where acme.Warp runs is not known: no table covers the domain acme
 """,
-    fixed="""
-$ dmlc check custom.onnx     # with the operator written out as ONNX nodes
-""",
+    fixed="$ dmlc check custom.onnx     # with the operator written out as ONNX nodes",
     program=False,
 )
 
@@ -46,9 +42,7 @@ NOT_IN_F32 = declare(
 $ dmlc compile far.dml --f64 f32     # y = x * 1e300, x of f64
 warning[W0603]: 1e+300 is inf in f32
 """,
-    fixed="""
-$ dmlc compile far.dml               # in f64, on the CPU
-""",
+    fixed="$ dmlc compile far.dml               # in f64, on the CPU",
     program=False,
 )
 
@@ -62,9 +56,7 @@ F16_OVERFLOW = declare(
 $ dmlc compile power.dml             # y = reduce_mean(x * x), x of f16
 warning[W0604]: the square x * x may overflow f16 before its reduce_mean
 """,
-    fixed="""
-$ dmlc compile power.dml --accumulate f32
-""",
+    fixed="$ dmlc compile power.dml --accumulate f32",
     program=False,
 )
 
@@ -78,9 +70,7 @@ MAY_BE_EMPTY = declare(
 $ dmlc compile total.dml             # dim N in 0..8
 warning[W0605]: reduce_sum of f32[N, 4] leaves its result unwritten on DirectML where N is 0
 """,
-    fixed="""
-$ dmlc compile total.dml --bind N=8  # or dim N in 1..8
-""",
+    fixed="$ dmlc compile total.dml --bind N=8  # or dim N in 1..8",
     program=False,
 )
 
@@ -95,9 +85,7 @@ WRONG_DECLARATION = declare(
 $ dmlc compile losses.onnx
 advice[W0608]: a declared type is wrong: loss is declared f32[] and is f32[batch]
 """,
-    fixed="""
-$ dmlc compile losses.onnx   # exported anew, or without that value_info
-""",
+    fixed="$ dmlc compile losses.onnx   # exported anew, or without that value_info",
     program=False,
     advice=True,
 )
@@ -113,9 +101,7 @@ NOT_LOADED = declare(
 $ dmlc compile quantized.onnx --opset 21     # DequantizeLinear of i8, then Transpose
 warning[W0609]: ONNX Runtime 1.28 and later do not load DequantizeLinear dq of i8 before a transpose at opset 21
 """,
-    fixed="""
-$ dmlc compile quantized.onnx
-""",
+    fixed="$ dmlc compile quantized.onnx",
     program=False,
 )
 
@@ -129,9 +115,7 @@ OTHER_NUMBERS = declare(
 $ dmlc check gpt.onnx        # with a FastGelu node of com.microsoft
 warning[W0610]: FastGelu act may give other numbers: DirectML computes the erf form of GELU, not the tanh form
 """,
-    fixed="""
-$ dmlc compile gpt.onnx
-""",
+    fixed="$ dmlc compile gpt.onnx",
     program=False,
 )
 
@@ -146,9 +130,7 @@ WEAKNESS = declare(
 $ dmlc compile norm.dml              # y = layer_norm(x, scale, bias), x of f16
 advice[W0611]: LayerNormalization y may do badly: the variance is kept in f16, whose largest number is 65504
 """,
-    fixed="""
-$ dmlc compile norm.dml --accumulate f32
-""",
+    fixed="$ dmlc compile norm.dml --accumulate f32",
     program=False,
     advice=True,
 )

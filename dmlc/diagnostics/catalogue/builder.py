@@ -30,9 +30,7 @@ BAD_NAME = declare(
     example="""
 x = g.input("", dtype="f32", shape=(4,))
 """,
-    fixed="""
-x = g.input("x", dtype="f32", shape=(4,))
-""",
+    fixed='x = g.input("x", dtype="f32", shape=(4,))',
     program=False,
 )
 
@@ -44,9 +42,7 @@ NO_TRUTH_VALUE = declare(
     example="""
 y = x if x > 0 else -x
 """,
-    fixed="""
-y = dmlc.where(x > 0, x, -x)
-""",
+    fixed="y = dmlc.where(x > 0, x, -x)",
     program=False,
 )
 

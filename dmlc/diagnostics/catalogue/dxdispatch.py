@@ -12,9 +12,7 @@ NO_OPERATOR = declare(
 $ dmlc compile gelu.dml -o gelu.dxdispatch.json     # y = onnx.Gelu(x)
 error[E0580]: DxDispatch's JSON cannot say onnx.Gelu: the language has no operation for it
 """,
-    fixed="""
-$ dmlc compile gelu.dml -o gelu.onnx     # or write it out: 0.5 * x * (1 + erf(x / 1.4142135))
-""",
+    fixed="$ dmlc compile gelu.dml -o gelu.onnx     # or write it out: 0.5 * x * (1 + erf(x / 1.4142135))",
     program=False,
 )
 
@@ -27,9 +25,7 @@ UNBOUND = declare(
 $ dmlc compile head.dml -o head.dxdispatch.json
 error[E0581]: DxDispatch's JSON holds fixed sizes, and batch is not bound
 """,
-    fixed="""
-$ dmlc compile head.dml --bind batch=1 -o head.dxdispatch.json
-""",
+    fixed="$ dmlc compile head.dml --bind batch=1 -o head.dxdispatch.json",
     program=False,
 )
 
@@ -57,9 +53,7 @@ EMPTY = declare(
 $ dmlc compile head.dml --bind N=0 -o head.dxdispatch.json
 error[E0582]: DirectML has no empty tensors, and x is f32[0, 4]
 """,
-    fixed="""
-$ dmlc compile head.dml --bind N=1 -o head.dxdispatch.json
-""",
+    fixed="$ dmlc compile head.dml --bind N=1 -o head.dxdispatch.json",
     program=False,
 )
 
@@ -72,8 +66,6 @@ REFUSED = declare(
 $ dmlc compile wide.dml -o wide.dxdispatch.json     # y = erf(x) of f64[4]
 error[E0583]: InputTensor of ELEMENT_WISE_ERF takes f16 f32 at feature level 6.4, not f64
 """,
-    fixed="""
-$ dmlc compile wide.dml -o wide.dxdispatch.json     # y = erf(x as f32) as f64
-""",
+    fixed="$ dmlc compile wide.dml -o wide.dxdispatch.json     # y = erf(x as f32) as f64",
     program=False,
 )

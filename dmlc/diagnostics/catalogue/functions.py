@@ -37,8 +37,6 @@ CANNOT_JOIN = declare(
 $ dmlc compile head.dml
 error[E0510]: node resize of opset 9 and node attend of opset 23 have no opset in common
 """,
-    fixed="""
-$ python -m onnxscript.tools.convert old.onnx    # or export the older model anew
-""",
+    fixed="$ python -m onnxscript.tools.convert old.onnx    # or export the older model anew",
     program=False,
 )

@@ -12,9 +12,7 @@ TOKENS = declare(
 $ dmlc check huge.dml
 error[E0116]: huge.dml has 6,000,000 tokens, the limit is 2,000,000
 """,
-    fixed="""
-$ dmlc check huge.dml --limit tokens=6000000
-""",
+    fixed="$ dmlc check huge.dml --limit tokens=6000000",
     program=False,
 )
 
@@ -27,9 +25,7 @@ STATEMENTS = declare(
 $ dmlc check doubling.dml
 error[E0117]: the defs unfold to 65,535 statements, the limit is 50,000
 """,
-    fixed="""
-$ dmlc check doubling.dml --limit statements=65535
-""",
+    fixed="$ dmlc check doubling.dml --limit statements=65535",
     program=False,
 )
 
@@ -77,9 +73,7 @@ NODES = declare(
 $ dmlc compile unrolled.onnx -o out.onnx
 error[E0441]: the model has 3,000,000 nodes, the limit is 2,000,000
 """,
-    fixed="""
-$ dmlc compile unrolled.onnx -o out.onnx --limit nodes=3000000
-""",
+    fixed="$ dmlc compile unrolled.onnx -o out.onnx --limit nodes=3000000",
     program=False,
 )
 
@@ -92,9 +86,7 @@ NAME_LENGTH = declare(
 $ dmlc compile odd.onnx -o out.onnx
 error[E0442]: the name xxxxxxxxxxxxxxxxxxxx... has 1,000,000 characters, the limit is 10,000
 """,
-    fixed="""
-$ dmlc compile odd.onnx -o out.onnx --limit name_length=1000000
-""",
+    fixed="$ dmlc compile odd.onnx -o out.onnx --limit name_length=1000000",
     program=False,
 )
 
@@ -107,9 +99,7 @@ UNPACKED_BYTES = declare(
 $ dmlc run head.dml --input x=data.npz
 error[E0443]: data.npz unpacks to 4,294,967,296 bytes, the limit is 1,073,741,824
 """,
-    fixed="""
-$ dmlc run head.dml --input x=data.npz --limit unpacked_bytes=4294967296
-""",
+    fixed="$ dmlc run head.dml --input x=data.npz --limit unpacked_bytes=4294967296",
     program=False,
 )
 
@@ -122,9 +112,7 @@ FOLDED_ELEMENTS = declare(
     example="""
 $ dmlc explain model.onnx    # fold: W0606: f32[4096, 4096] has 16,777,216 elements, the limit is 1,048,576
 """,
-    fixed="""
-$ dmlc explain model.onnx --limit folded_elements=16777216
-""",
+    fixed="$ dmlc explain model.onnx --limit folded_elements=16777216",
     program=False,
 )
 
@@ -136,8 +124,6 @@ FOLDED_BYTES = declare(
     example="""
 $ dmlc explain model.onnx    # fold: W0607: the constants would take 1,080,000,000 bytes, the limit is ...
 """,
-    fixed="""
-$ dmlc explain model.onnx --limit folded_bytes=2000000000
-""",
+    fixed="$ dmlc explain model.onnx --limit folded_bytes=2000000000",
     program=False,
 )

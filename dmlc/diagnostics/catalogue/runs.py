@@ -11,9 +11,7 @@ CANNOT_READ = declare(
 $ dmlc check haed.dml
 error[E0420]: cannot open haed.dml: no such file or directory
 """,
-    fixed="""
-$ dmlc check head.dml
-""",
+    fixed="$ dmlc check head.dml",
     program=False,
 )
 
@@ -27,9 +25,7 @@ CANNOT_WRITE = declare(
 $ dmlc compile head.dml -o no/such/folder/head.onnx
 error[E0421]: cannot write no/such/folder/head.onnx: no such file or directory
 """,
-    fixed="""
-$ mkdir -p no/such/folder && dmlc compile head.dml -o no/such/folder/head.onnx
-""",
+    fixed="$ mkdir -p no/such/folder && dmlc compile head.dml -o no/such/folder/head.onnx",
     program=False,
 )
 
@@ -42,9 +38,7 @@ BAD_ARRAY_FILE = declare(
 $ dmlc run head.dml --input x=data.npz:imgae
 error[E0422]: data.npz has no array imgae: it has image, label
 """,
-    fixed="""
-$ dmlc run head.dml --input x=data.npz:image
-""",
+    fixed="$ dmlc run head.dml --input x=data.npz:image",
     program=False,
 )
 
@@ -58,9 +52,7 @@ NOT_CODE = declare(
 $ dmlc verify head.dml constants.py
 error[E0448]: constants.py has no function
 """,
-    fixed="""
-$ dmlc verify head.dml head.py
-""",
+    fixed="$ dmlc verify head.dml head.py",
     program=False,
 )
 
@@ -72,9 +64,7 @@ INPUT_NAMES = declare(
 $ dmlc run head.dml --input imgae=image.npy
 error[E0423]: the model has no input imgae
 """,
-    fixed="""
-$ dmlc run head.dml --input image=image.npy
-""",
+    fixed="$ dmlc run head.dml --input image=image.npy",
     program=False,
 )
 
@@ -86,9 +76,7 @@ FED_DTYPE = declare(
     example="""
 program.run({"x": np.zeros((2, 3))})              # f64, the model wants f32
 """,
-    fixed="""
-program.run({"x": np.zeros((2, 3), np.float32)})
-""",
+    fixed='program.run({"x": np.zeros((2, 3), np.float32)})',
     program=False,
 )
 
@@ -100,9 +88,7 @@ FED_SHAPE = declare(
     example="""
 program.run({"x": np.zeros((2, 3), np.float32)})     # the model wants f32[N, 4]
 """,
-    fixed="""
-program.run({"x": np.zeros((2, 4), np.float32)})
-""",
+    fixed='program.run({"x": np.zeros((2, 4), np.float32)})',
     program=False,
 )
 
@@ -114,9 +100,7 @@ FED_CONDITION = declare(
     example="""
 program.run({"x": np.zeros(4, np.float32)})    # the model takes top_k(x, k=5) of f32[N]
 """,
-    fixed="""
-program.run({"x": np.zeros(8, np.float32)})    # or declare `dim N in 5..` in the program
-""",
+    fixed='program.run({"x": np.zeros(8, np.float32)})    # or declare `dim N in 5..` in the program',
     program=False,
 )
 
@@ -129,9 +113,7 @@ NO_RANDOM_SIZES = declare(
 $ dmlc run model.dml --random 0
 error[E0427]: no sizes were found for N, M that keep 3 * N == 7 * M
 """,
-    fixed="""
-$ dmlc run model.dml --random 0 --bind N=7 --bind M=3
-""",
+    fixed="$ dmlc run model.dml --random 0 --bind N=7 --bind M=3",
     program=False,
 )
 
@@ -143,9 +125,7 @@ UNKNOWN_TARGET = declare(
 $ dmlc compile head.dml --target directx
 error[E0550]: there is no target directx
 """,
-    fixed="""
-$ dmlc compile head.dml --target directml
-""",
+    fixed="$ dmlc compile head.dml --target directml",
     program=False,
 )
 
@@ -158,9 +138,7 @@ OPSET_OUT_OF_RANGE = declare(
 $ dmlc compile head.dml --opset 23
 error[E0551]: target directml takes opsets 11 to 21, not 23
 """,
-    fixed="""
-$ dmlc compile head.dml --opset 21
-""",
+    fixed="$ dmlc compile head.dml --opset 21",
     program=False,
 )
 
@@ -171,9 +149,7 @@ NOT_YET = declare(
     example="""
 program.artifact("hlsl")
 """,
-    fixed="""
-program.artifact("dxdispatch")
-""",
+    fixed='program.artifact("dxdispatch")',
     program=False,
 )
 
@@ -202,9 +178,7 @@ NO_BACKEND = declare(
 $ dmlc run head.dml --random 0 --backend dml
 error[E0553]: this ONNX Runtime has no DirectML execution provider
 """,
-    fixed="""
-$ pip install onnxruntime-directml    # on Windows; or: dmlc run head.dml --random 0 --backend cpu
-""",
+    fixed="$ pip install onnxruntime-directml    # on Windows; or: dmlc run head.dml --random 0 --backend cpu",
     program=False,
 )
 
@@ -217,9 +191,7 @@ RUNTIME_FAILED = declare(
 $ dmlc run head.dml --input i=far.npy
 error[E0554]: ONNX Runtime failed: indices element out of data bounds, idx=9
 """,
-    fixed="""
-$ dmlc run head.dml --input i=near.npy    # or --backend reference, to see what the program itself means
-""",
+    fixed="$ dmlc run head.dml --input i=near.npy    # or --backend reference, to see what the program itself means",
     program=False,
 )
 
@@ -250,9 +222,7 @@ MODELS_DIFFER = declare(
 $ dmlc diff model.onnx other.onnx
 error[E0564]: different: 1 operators changed
 """,
-    fixed="""
-$ dmlc diff model.onnx copy_of_model.onnx
-""",
+    fixed="$ dmlc diff model.onnx copy_of_model.onnx",
     program=False,
 )
 RESULTS_DIFFER = declare(
@@ -265,9 +235,7 @@ RESULTS_DIFFER = declare(
 $ dmlc verify model.onnx other.onnx
 error[E0562]: different: y on 24 of 24 inputs, seed 0
 """,
-    fixed="""
-$ dmlc verify model.onnx fused.onnx
-""",
+    fixed="$ dmlc verify model.onnx fused.onnx",
     program=False,
 )
 
@@ -280,9 +248,7 @@ NOT_VERIFIED = declare(
 $ dmlc verify broken.onnx fused.onnx
 error[E0563]: not verified: the original runs on none of the inputs
 """,
-    fixed="""
-$ dmlc verify model.onnx fused.onnx
-""",
+    fixed="$ dmlc verify model.onnx fused.onnx",
     program=False,
 )
 
@@ -294,9 +260,7 @@ BAD_BINDING = declare(
 $ dmlc compile head.dml --bind batch=65
 error[E0555]: batch=65 is out of bounds: batch is 1 to 64
 """,
-    fixed="""
-$ dmlc compile head.dml --bind batch=64
-""",
+    fixed="$ dmlc compile head.dml --bind batch=64",
     program=False,
 )
 
@@ -309,9 +273,7 @@ UNKNOWN_CHOICE = declare(
     example="""
 program = dmlc.compile("head.dml", allow=("rnage",))
 """,
-    fixed="""
-program = dmlc.compile("head.dml", allow=("range",))
-""",
+    fixed='program = dmlc.compile("head.dml", allow=("range",))',
     program=False,
 )
 
@@ -326,9 +288,7 @@ $ dmlc compile head.dml --ledger head.json -o head.onnx
 >>> dmlc.replay("neck.dml", "head.json")
 error[E0559]: rewrite 1 of the ledger, merge-reductions (reassociates): reduce_mean -> nothing, does not come about here
 """,
-    fixed="""
->>> dmlc.replay("head.dml", "head.json")
-""",
+    fixed='>>> dmlc.replay("head.dml", "head.json")',
     program=False,
 )
 
@@ -340,9 +300,7 @@ FEATURE_LEVEL = declare(
 $ dmlc compile head.dml --feature-level 4.1
 error[E0557]: ONNX Runtime needs DirectML feature level 5.0, not 4.1
 """,
-    fixed="""
-$ dmlc compile head.dml --feature-level 5.0
-""",
+    fixed="$ dmlc compile head.dml --feature-level 5.0",
     program=False,
 )
 
@@ -355,9 +313,7 @@ OUT_OF_MEMORY = declare(
 $ dmlc run big.dml --backend numpy
 error[E0558]: there is not enough memory to run: Unable to allocate 745. GiB
 """,
-    fixed="""
-$ dmlc inspect big.dml    # shows the shape of every value
-""",
+    fixed="$ dmlc inspect big.dml    # shows the shape of every value",
     program=False,
 )
 
@@ -388,9 +344,7 @@ BROKEN_RANGE = declare(
 $ dmlc run head.dml --input score=score.npy       # model head(score: f32[N] in 0.0..1.0) ...
 error[E0445]: input score holds 1.5 at [3], and it promises 0.0..1.0
 """,
-    fixed="""
-$ dmlc run head.dml --input score=clipped.npy
-""",
+    fixed="$ dmlc run head.dml --input score=clipped.npy",
     program=False,
 )
 
@@ -404,8 +358,6 @@ NO_OUTPUT = declare(
 >>> program.run({"x": x}, outputs=["scroes"])
 error[E0446]: the compiled program has no value scroes
 """,
-    fixed="""
->>> program.run({"x": x}, outputs=["scores"])
-""",
+    fixed='>>> program.run({"x": x}, outputs=["scores"])',
     program=False,
 )

@@ -13,9 +13,7 @@ NOT_SHOWN = declare(
 $ dmlc bisect model.onnx --backend cpu
 error[E0565]: the fault does not show: equal within reassociates on 24 inputs, seed 0
 """,
-    fixed="""
-$ dmlc bisect model.onnx --backend cpu --input x=data.npz
-""",
+    fixed="$ dmlc bisect model.onnx --backend cpu --input x=data.npz",
     program=False,
 )
 
@@ -28,9 +26,7 @@ OPEN_RANGE = declare(
 $ dmlc bisect model.onnx --check './test {model}'
 error[E0566]: 3 nodes are left, all models between them were skipped: Relu a, Neg b, Add c
 """,
-    fixed="""
-$ dmlc bisect model.onnx --backend cpu
-""",
+    fixed="$ dmlc bisect model.onnx --backend cpu",
     program=False,
 )
 
@@ -43,9 +39,7 @@ OTHER_STATE = declare(
 $ dmlc bisect other.onnx --backend cpu --state search.json
 error[E0567]: search.json is the state of another search
 """,
-    fixed="""
-$ dmlc bisect other.onnx --backend cpu --state other.json
-""",
+    fixed="$ dmlc bisect other.onnx --backend cpu --state other.json",
     program=False,
 )
 
@@ -60,8 +54,6 @@ NO_ANSWER = declare(
 $ dmlc bisect model.onnx --check './tset {model}'
 error[E0568]: the command './tset {model}' ended with exit code 127: ./tset: not found
 """,
-    fixed="""
-$ dmlc bisect model.onnx --check './test {model}'
-""",
+    fixed="$ dmlc bisect model.onnx --check './test {model}'",
     program=False,
 )

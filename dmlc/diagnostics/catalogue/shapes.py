@@ -12,12 +12,7 @@ model m(image: f16[4, 3, 8, 8]) -> (peak) {
     return peak
 }
 """,
-    fixed="""
-model m(image: f16[4, 3, 8, 8]) -> (peak) {
-    peak = argmax(image, axes=[1, 2, 3])
-    return peak
-}
-""",
+    slip=("peak = argmax(image, axes=[1, 2, 4])", "peak = argmax(image, axes=[1, 2, 3])"),
 )
 
 DUPLICATE_AXIS = declare(
@@ -30,12 +25,7 @@ model m(x: f32[4, 3]) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(x: f32[4, 3]) -> (y) {
-    y = reduce_sum(x, axes=[1])
-    return y
-}
-""",
+    slip=("1, -1", "1"),
 )
 
 EMPTY_AXES = declare(
@@ -49,12 +39,7 @@ model m(x: f32[4, 3]) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(x: f32[4, 3]) -> (y) {
-    y = reduce_sum(x)
-    return y
-}
-""",
+    slip=("x, axes=[]", "x"),
 )
 
 WRONG_ATTRIBUTE = declare(
@@ -67,12 +52,7 @@ model m(x: f32[4, 3]) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(x: f32[4, 3]) -> (y) {
-    y = argmax(x, axes=[1], ties=first)
-    return y
-}
-""",
+    slip=("ties=frist", "ties=first"),
 )
 
 UNKNOWN_ATTRIBUTE = declare(
@@ -85,12 +65,7 @@ model m(x: f32[4, 3]) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(x: f32[4, 3]) -> (y) {
-    y = argmax(x, axes=[1], ties=first)
-    return y
-}
-""",
+    slip=("axis=", "axes="),
 )
 
 MISSING_ATTRIBUTE = declare(
@@ -103,12 +78,7 @@ model m(x: f32[4, 3]) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(x: f32[4, 3]) -> (y) {
-    y, _ = top_k(x, k=2)
-    return y
-}
-""",
+    slip=("y, _ = top_k(x)", "y, _ = top_k(x, k=2)"),
 )
 
 BOTH_SYNONYMS = declare(
@@ -122,12 +92,7 @@ model m(x: f32[4, 3]) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(x: f32[4, 3]) -> (y) {
-    y = argmax(x, ties=first)
-    return y
-}
-""",
+    slip=("y = argmax(x, ties=first, axis_direction=increasing)", "y = argmax(x, ties=first)"),
 )
 
 OPERAND_COUNT = declare(
@@ -140,12 +105,7 @@ model m(x: f32[4, 3]) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(x: f32[4, 3]) -> (y) {
-    y = argmax(x, axes=[1])
-    return y
-}
-""",
+    slip=("y = argmax(x, 1)", "y = argmax(x, axes=[1])"),
 )
 
 OPERAND_DTYPE = declare(
@@ -158,12 +118,7 @@ model m(x: i32[4, 3]) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(x: i32[4, 3]) -> (y) {
-    y = softmax(x as f32)
-    return y
-}
-""",
+    slip=("y = softmax(x)", "y = softmax(x as f32)"),
 )
 
 MIXED_DTYPES = declare(
@@ -177,12 +132,7 @@ model m(x: f32[4, 3], n: i32[4, 3]) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(x: f32[4, 3], n: i32[4, 3]) -> (y) {
-    y = x + (n as f32)
-    return y
-}
-""",
+    slip=("y = x + n", "y = x + (n as f32)"),
 )
 
 LITERAL_DOES_NOT_FIT = declare(
@@ -197,12 +147,7 @@ model m(x: u8[4]) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(x: u8[4]) -> (y) {
-    y = x + 255
-    return y
-}
-""",
+    slip=("y = x + 256", "y = x + 255"),
 )
 
 NO_DTYPE = declare(
@@ -215,12 +160,7 @@ model m(x: f32[4]) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(x: f32[4]) -> (y) {
-    y = where(x > 0, 1 as f32, 0)
-    return y
-}
-""",
+    slip=("y = where(x > 0, 1, 0)", "y = where(x > 0, 1 as f32, 0)"),
 )
 
 DOES_NOT_BROADCAST = declare(
@@ -234,12 +174,7 @@ model m(a: f32[4, 3], b: f32[4]) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(a: f32[4, 3], b: f32[4]) -> (y) {
-    y = a + unsqueeze(b, axes=1)
-    return y
-}
-""",
+    slip=("y = a + b", "y = a + unsqueeze(b, axes=1)"),
 )
 
 RANK_ZERO = declare(
@@ -252,12 +187,7 @@ model m(x: f32[]) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(x: f32[]) -> (y) {
-    y = argmax(reshape(x, shape=[1]))
-    return y
-}
-""",
+    slip=("y = argmax(x)", "y = argmax(reshape(x, shape=[1]))"),
 )
 
 EMPTY_SELECTION = declare(
@@ -273,14 +203,7 @@ model m(x: f32[n, 3]) -> (y) {
     return y
 }
 """,
-    fixed="""
-dim n in 1..8
-
-model m(x: f32[n, 3]) -> (y) {
-    y = argmax(x, axes=0)
-    return y
-}
-""",
+    slip=("0..8", "1..8"),
 )
 
 K_OUT_OF_RANGE = declare(
@@ -293,12 +216,7 @@ model m(x: f32[4, 3]) -> (v, i) {
     return v, i
 }
 """,
-    fixed="""
-model m(x: f32[4, 3]) -> (v, i) {
-    v, i = top_k(x, k=3)
-    return v, i
-}
-""",
+    slip=("v, i = top_k(x, k=4)", "v, i = top_k(x, k=3)"),
 )
 
 WRONG_SHAPE = declare(
@@ -311,12 +229,7 @@ model m(x: f32[4, 3]) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(x: f32[4, 3]) -> (y) {
-    y = reshape(x, shape=[6, 2])
-    return y
-}
-""",
+    slip=("y = reshape(x, shape=[5, 2])", "y = reshape(x, shape=[6, 2])"),
 )
 
 RESULT_TYPE = declare(
@@ -329,12 +242,7 @@ model m(x: f32[4, 3]) -> (y: f32[4]) {
     return y
 }
 """,
-    fixed="""
-model m(x: f32[4, 3]) -> (y: f32[4, 1]) {
-    y = reduce_sum(x, axes=1)
-    return y
-}
-""",
+    slip=("model m(x: f32[4, 3]) -> (y: f32[4]) {", "model m(x: f32[4, 3]) -> (y: f32[4, 1]) {"),
 )
 
 DIVISION_BY_ZERO = declare(
@@ -348,12 +256,7 @@ model m(x: i32[4]) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(x: i32[4]) -> (y) {
-    y = x / 2
-    return y
-}
-""",
+    slip=("y = x / 0", "y = x / 2"),
 )
 
 NEGATIVE_POWER = declare(
@@ -367,12 +270,7 @@ model m(x: i32[4]) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(x: i32[4]) -> (y) {
-    y = (x as f32) ** -1
-    return y
-}
-""",
+    slip=("y = x ** -1", "y = (x as f32) ** -1"),
 )
 
 DIM_AS_TENSOR = declare(
@@ -386,12 +284,7 @@ model m(x: f32[N, 3]) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(x: f32[N, 3]) -> (y) {
-    y = x / sqrt(N as f32)
-    return y
-}
-""",
+    slip=("y = x / sqrt(N)", "y = x / sqrt(N as f32)"),
 )
 
 NOT_KNOWN = declare(
@@ -424,12 +317,7 @@ model m(x: f32[N, 2.5]) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(x: f32[N, 2]) -> (y) {
-    y = x + 1
-    return y
-}
-""",
+    slip=("model m(x: f32[N, 2.5]) -> (y) {", "model m(x: f32[N, 2]) -> (y) {"),
 )
 
 WRONG_BOUNDS = declare(
@@ -444,14 +332,7 @@ model m(x: f32[n]) -> (y) {
     return y
 }
 """,
-    fixed="""
-dim n in 1..64
-
-model m(x: f32[n]) -> (y) {
-    y = x + 1
-    return y
-}
-""",
+    slip=("64..1", "1..64"),
 )
 
 CONST_SHAPE = declare(
@@ -467,14 +348,7 @@ model m(x: f32[2]) -> (y) {
     return y
 }
 """,
-    fixed="""
-const w: f32[2, 2] = [[1, 2], [3, 4]]
-
-model m(x: f32[2]) -> (y) {
-    y = matmul(w, x)
-    return y
-}
-""",
+    slip=("const w: f32[2, 2] = [[1, 2], [3]]", "const w: f32[2, 2] = [[1, 2], [3, 4]]"),
 )
 
 NOT_A_TENSOR = declare(
@@ -507,9 +381,7 @@ SHAPE_DOES_NOT_FIT = declare(
 $ dmlc compile head.dml --shape image=1,4,48,48
 error[E0337]: image=1,4,48,48 gives axis 1 the size 4, and image has 3 there
 """,
-    fixed="""
-$ dmlc compile head.dml --shape image=1,3,48,48
-""",
+    fixed="$ dmlc compile head.dml --shape image=1,3,48,48",
     program=False,
 )
 
@@ -524,12 +396,7 @@ model m(x: f32[4, 3]) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(x: f32[4, 3]) -> (y) {
-    y = unsqueeze(x[0], axes=[0])
-    return y
-}
-""",
+    slip=("y = x[none, 0]", "y = unsqueeze(x[0], axes=[0])"),
 )
 
 INDEX_OUT_OF_RANGE = declare(
@@ -543,12 +410,7 @@ model m(x: f32[4, 3]) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(x: f32[4, 3]) -> (y) {
-    y = x[:, 2]
-    return y
-}
-""",
+    slip=(":, 3", ":, 2"),
 )
 
 WRONG_RANGE = declare(
@@ -563,10 +425,5 @@ model m(score: f32[N] in 1.0..0.0) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(score: f32[N] in 0.0..1.0) -> (y) {
-    y = sqrt(score)
-    return y
-}
-""",
+    slip=("1.0..0.0", "0.0..1.0"),
 )

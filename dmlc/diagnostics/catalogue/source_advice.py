@@ -11,9 +11,7 @@ HIDDEN_DIM = declare(
 $ dmlc compile grid.dml              # model grid(x: f32[W], W: f32[]) ...
 advice[W0620]: W names a value and a dim: in expressions it is the value
 """,
-    fixed="""
-$ dmlc compile grid.dml              # model grid(x: f32[W], width: f32[]) ...
-""",
+    fixed="$ dmlc compile grid.dml              # model grid(x: f32[W], width: f32[]) ...",
     program=False,
     advice=True,
 )
@@ -27,9 +25,7 @@ UNUSED = declare(
 $ dmlc compile head.dml              # top_v, top_i = top_k(x, k=5), and only top_v is returned
 advice[W0621]: top_i is not used
 """,
-    fixed="""
-$ dmlc compile head.dml              # top_v, _ = top_k(x, k=5)
-""",
+    fixed="$ dmlc compile head.dml              # top_v, _ = top_k(x, k=5)",
     program=False,
     advice=True,
 )

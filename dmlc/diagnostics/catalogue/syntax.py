@@ -12,12 +12,7 @@ model m(x: f32[4]) -> y {
     return y
 }
 """,
-    fixed="""
-model m(x: f32[4]) -> (y) {
-    y = x + 1
-    return y
-}
-""",
+    slip=("-> y", "-> (y)"),
 )
 
 STRAY_CHARACTER = declare(
@@ -31,12 +26,7 @@ model m(x: f32[4]) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(x: f32[4]) -> (y) {
-    y = !(x > 0)
-    return y
-}
-""",
+    slip=("~(x > 0);", "!(x > 0)"),
 )
 
 UNCLOSED_QUOTE = declare(
@@ -50,12 +40,7 @@ model m(`in put: f32[4]) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(`in put`: f32[4]) -> (y) {
-    y = `in put` + 1
-    return y
-}
-""",
+    slip=("`in put:", "`in put`:"),
 )
 
 BRACKET = declare(
@@ -69,12 +54,7 @@ model m(x: f32[4]) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(x: f32[4]) -> (y) {
-    y = (x + 1) * 2
-    return y
-}
-""",
+    slip=("y = (x + 1] * 2", "y = (x + 1) * 2"),
 )
 
 _DEEP = "(" * 201 + "x" + ")" * 201
@@ -109,12 +89,7 @@ model m(x: f32[4]) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(x: f32[4]) -> (y) {
-    y = x * 1_000
-    return y
-}
-""",
+    slip=("1__000", "1_000"),
 )
 
 CHAINED_COMPARISON = declare(
@@ -127,12 +102,7 @@ model m(x: f32[4]) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(x: f32[4]) -> (y) {
-    y = (0 < x) & (x < 1)
-    return y
-}
-""",
+    slip=("0 < x < 1", "(0 < x) & (x < 1)"),
 )
 
 PIPE = declare(
@@ -146,12 +116,7 @@ model m(x: f32[4]) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(x: f32[4]) -> (y) {
-    y = x |> softmax()
-    return y
-}
-""",
+    slip=("softmax", "softmax()"),
 )
 
 OPEN_RANGE = declare(
@@ -166,14 +131,7 @@ model m(x: f32[n]) -> (y) {
     return y
 }
 """,
-    fixed="""
-dim n in 8..4096
-
-model m(x: f32[n]) -> (y) {
-    y = x + 1
-    return y
-}
-""",
+    slip=("dim n in 8..", "dim n in 8..4096"),
 )
 
 VERSION = declare(
@@ -189,14 +147,7 @@ model m(x: f32[4]) -> (y) {
     return y
 }
 """,
-    fixed="""
-dml 1
-
-model m(x: f32[4]) -> (y) {
-    y = x + 1
-    return y
-}
-""",
+    slip=("dml 2", "dml 1"),
 )
 
 RETURN = declare(
@@ -275,10 +226,5 @@ model m(x: f32[4]) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(x: f32[4]) -> (y) {
-    y = onnx.Gelu(x, approximate="tanh")
-    return y
-}
-""",
+    slip=('approximate="t\\anh"', 'approximate="tanh"'),
 )

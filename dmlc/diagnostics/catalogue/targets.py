@@ -11,9 +11,7 @@ NEEDS_OPSET = declare(
 $ dmlc compile gelu.dml --opset 17       # y = onnx.Gelu(x)
 error[E0501]: ONNX has Gelu from opset 20 on, not at 17
 """,
-    fixed="""
-$ dmlc compile gelu.dml --opset 20
-""",
+    fixed="$ dmlc compile gelu.dml --opset 20",
     program=False,
 )
 
@@ -29,12 +27,7 @@ model m(x: f64[4]) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(x: f64[4]) -> (y) {
-    y = erf(x as f32) as f64
-    return y
-}
-""",
+    slip=("y = erf(x)", "y = erf(x as f32) as f64"),
 )
 
 TOO_MANY_AXES = declare(
@@ -67,12 +60,7 @@ model m(x: f32[4]) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(x: f32[4]) -> (y) {
-    y = onnx.Gelu(x)
-    return y
-}
-""",
+    slip=("onnx.Gleu", "onnx.Gelu"),
 )
 
 ONNX_REFUSES = declare(
@@ -86,12 +74,7 @@ model m(x: f32[1, 3, 8, 8], w: f32[4, 3, 3]) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(x: f32[1, 3, 8, 8], w: f32[4, 3, 3, 3]) -> (y) {
-    y = onnx.Conv(x, w)
-    return y
-}
-""",
+    slip=("3, 3", "3, 3, 3"),
 )
 
 ONNX_RESULT_UNKNOWN = declare(
@@ -106,12 +89,7 @@ model m(x: f32[4, 3], shape: i64[N]) -> (y) {
     return y
 }
 """,
-    fixed="""
-model m(x: f32[4, 3], shape: i64[2]) -> (y) {
-    y = onnx.Reshape(x, shape)
-    return y
-}
-""",
+    slip=("model m(x: f32[4, 3], shape: i64[N]) -> (y) {", "model m(x: f32[4, 3], shape: i64[2]) -> (y) {"),
 )
 
 ONNX_NOT_EVALUABLE = declare(
@@ -123,9 +101,7 @@ ONNX_NOT_EVALUABLE = declare(
 $ dmlc run gelu.dml --random 0 --backend reference     # y = onnx.com.microsoft.FastGelu(x)
 error[E0507]: com.microsoft.FastGelu has no reference
 """,
-    fixed="""
-$ dmlc run gelu.dml --random 0 --backend cpu
-""",
+    fixed="$ dmlc run gelu.dml --random 0 --backend cpu",
     program=False,
 )
 
@@ -138,9 +114,7 @@ NO_DML_TEXT = declare(
 $ dmlc compile detector.onnx --emit dml -o detector.dml
 error[E0508]: node nms_loop (Loop) holds a graph
 """,
-    fixed="""
-$ dmlc compile detector.onnx -o fused.onnx
-""",
+    fixed="$ dmlc compile detector.onnx -o fused.onnx",
     program=False,
 )
 
@@ -154,9 +128,7 @@ NO_NUMPY_CODE = declare(
 $ dmlc compile model.dml -o model.py     # model.dml calls onnx.Gelu(x)
 error[E0570]: there is no NumPy code for onnx.Gelu
 """,
-    fixed="""
-$ dmlc compile model.dml -o model.onnx   # or write it out: 0.5 * x * (1 + erf(x / 1.4142135))
-""",
+    fixed="$ dmlc compile model.dml -o model.onnx   # or write it out: 0.5 * x * (1 + erf(x / 1.4142135))",
     program=False,
 )
 
@@ -170,9 +142,7 @@ NOT_DECOMPOSED = declare(
 $ dmlc decompose model.onnx --ops Einsum
 error[E0509]: a node cannot be decomposed: Einsum diagonal: its equation ii->i has ... a letter twice in a term
 """,
-    fixed="""
-$ dmlc decompose model.onnx     # decomposes all that can be
-""",
+    fixed="$ dmlc decompose model.onnx     # decomposes all that can be",
     program=False,
 )
 
@@ -186,9 +156,7 @@ BAD_DATA = declare(
 $ dmlc targets
 error[E0590]: target data mine.json: it is not a document of schema 1
 """,
-    fixed="""
-$ dmlc targets     # with "schema": 1 in mine.json
-""",
+    fixed='$ dmlc targets     # with "schema": 1 in mine.json',
     program=False,
 )
 
@@ -202,9 +170,7 @@ SESSION_FAILS = declare(
 $ dmlc check mean_of_integers.onnx
 error[E0591]: ReduceMean node_0 fails: the provider takes integers here, and DirectML's REDUCE refuses them
 """,
-    fixed="""
-$ dmlc compile mean_of_integers.onnx -o fixed.onnx
-""",
+    fixed="$ dmlc compile mean_of_integers.onnx -o fixed.onnx",
     program=False,
 )
 
@@ -217,8 +183,6 @@ WRONG_NUMBERS = declare(
 $ dmlc check mask.onnx
 error[E0592]: Cast to_mask is wrong: made as a cast to u8 and a clip to 0..1: 0.25 and -3 become false
 """,
-    fixed="""
-$ dmlc compile mask.onnx -o fixed.onnx
-""",
+    fixed="$ dmlc compile mask.onnx -o fixed.onnx",
     program=False,
 )

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from onnx import AttributeProto, NodeProto
 
+from dmlc.debugging.constants import Constant
 from dmlc.onnx_schema.domains import operator_of
 from dmlc.onnx_schema.nested import holds_graphs
-
-#: Passes over the nodes at most; each takes the nodes behind one more change of nodes side by side.
-_SWEEPS = 8
 
 
 @dataclass(slots=True)
@@ -38,7 +36,11 @@ def plain_attributes(node: NodeProto) -> dict[str, AttributeProto]:
 
 
 def pair_nodes(a: Sequence[NodeProto], b: Sequence[NodeProto], shared: Mapping[str, str]) -> NodePairs:
-    """Pair nodes of one operator. ``shared`` maps inputs and constants of the first graph to those of the second."""
+    """Pair nodes of one operator. ``shared`` maps inputs and constants of the first graph to those of the second.
+
+    Nodes of two operators that stand in one place are not paired. Their results count as the same values all the same,
+    so that the nodes behind one change are paired.
+    """
     pairs = NodePairs(values=dict(shared))
     taken: set[int] = set()
 
@@ -58,7 +60,15 @@ def pair_nodes(a: Sequence[NodeProto], b: Sequence[NodeProto], shared: Mapping[s
         j = names.get(node.name) if node.name in own_names else None
         if i not in pairs.nodes and j is not None and j not in taken and operator_of(b[j]) == operator_of(node):
             pair(i, j)
-    _pair_by_structure(a, b, pairs, taken, pair)
+    left = [i for i in range(len(a)) if i not in pairs.nodes]
+    right = [j for j in range(len(b)) if j not in taken]
+    made = {name for i in left for name in a[i].output}
+    read = {name: name for i in left for name in a[i].input if name not in made}
+    found = structure_pairs(PairedSide([a[i] for i in left]), PairedSide([b[j] for j in right]), read | pairs.values)
+    for x, y in found.nodes.items():
+        if operator_of(a[left[x]]) == operator_of(b[right[y]]):
+            pair(left[x], right[y])
+    pairs.values |= found.values
     return pairs
 
 
@@ -70,47 +80,105 @@ def _unique_names(nodes: Sequence[NodeProto]) -> dict[str, int]:
     return {name: found[0] for name, found in places.items() if len(found) == 1}
 
 
-def _pair_by_structure(
-    a: Sequence[NodeProto], b: Sequence[NodeProto], pairs: NodePairs, taken: set[int], pair: Any
-) -> None:
-    """Pair what is left where operator, attributes and operands are the same, so that other names are not changes.
+# --- by structure
 
-    A node that has no such partner stands beside the only one left of the same operands: they are paired if they are of
-    one operator. Their results are taken for the same values in either case, so that the nodes behind one change pair.
+
+@dataclass(frozen=True, slots=True)
+class PairedSide:
+    """The nodes of a graph, and its constants that stand for others of their type."""
+
+    nodes: Sequence[NodeProto]
+    constants: Mapping[str, Constant] = field(default_factory=dict)
+
+
+def structure_pairs(a: PairedSide, b: PairedSide, shared: Mapping[str, str]) -> NodePairs:
+    """Pair nodes of paired operands, from the ``shared`` values on. The result has the shared values too.
+
+    Of several nodes of the same operands those pair that have the same attributes and constants, then the others in
+    order. Nodes of two operators pair only if they are the last of both.
     """
-    waiting: dict[tuple[Any, ...], list[int]] = defaultdict(list)
-    beside: dict[tuple[Any, ...], set[int]] = defaultdict(set)
-    for j in reversed(range(len(b))):
-        if j not in taken:
-            waiting[_structure(b[j], b[j].input)].append(j)
-            beside[_operands(b[j], b[j].input)].add(j)
-    for sweep in range(_SWEEPS):
-        before = len(pairs.values), len(pairs.nodes)
-        for i, node in enumerate(a):
-            if i in pairs.nodes:
-                continue
-            inputs = [pairs.name_of(name) for name in node.input]
-            found = waiting.get(_structure(node, inputs), [])
-            while found and found[-1] in taken:
-                found.pop()
-            others = beside.get(_operands(node, inputs), set())
-            partner = found[-1] if found else next(iter(others)) if sweep and len(others) == 1 else None
-            if partner is None:
-                continue
-            if operator_of(b[partner]) == operator_of(node):
-                pair(i, partner)
-                beside[_operands(b[partner], b[partner].input)].discard(partner)
-            elif not any(name in pairs.values for name in node.output):
-                others.discard(partner)
-                pairs.values |= {x: y for x, y in zip(node.output, b[partner].output, strict=True) if x and y}
-        if sweep and before == (len(pairs.values), len(pairs.nodes)):
-            return
+    others: dict[Any, list[int]] = defaultdict(list)
+    for j, node in enumerate(b.nodes):
+        others[_operands(node, {name: name for name in node.input}, b)].append(j)
+    pairs = NodePairs(values=dict(shared))
+    wave, readers = _reading(a.nodes, {*shared, *a.constants})
+    while wave:
+        ready: dict[Any, list[int]] = defaultdict(list)
+        for unread in wave:
+            ready[_operands(a.nodes[unread.place], pairs.values, a)].append(unread.place)
+        wave = []
+        for key, group in ready.items():
+            for i, j in _matched(group, others.pop(key, []), a, b):
+                x, y = a.nodes[i], b.nodes[j]
+                found = {was: now for was, now in zip(x.output, y.output, strict=False) if was and now}
+                pairs.nodes[i] = j
+                pairs.values |= found
+                wave += [unread for was in found for unread in readers.pop(was, []) if unread.takes(was)]
+    return pairs
 
 
-def _operands(node: NodeProto, inputs: Sequence[str]) -> tuple[Any, ...]:
-    return tuple(inputs), len(node.output)
+@dataclass(slots=True)
+class _Unread:
+    """The position of a node, and those of its operands that are not paired yet."""
+
+    place: int
+    missing: set[str]
+
+    def takes(self, name: str) -> bool:
+        """Return whether nothing is missing any more, once the operand is paired."""
+        self.missing.discard(name)
+        return not self.missing
 
 
-def _structure(node: NodeProto, inputs: Sequence[str]) -> tuple[Any, ...]:
-    attributes = sorted(entry.SerializeToString(deterministic=True) for entry in node.attribute)
-    return operator_of(node), tuple(inputs), len(node.output), tuple(attributes)
+def _reading(nodes: Iterable[NodeProto], known: Collection[str]) -> tuple[list[_Unread], dict[str, list[_Unread]]]:
+    """The nodes whose operands are all known, and the others by each operand that is not."""
+    wave: list[_Unread] = []
+    readers: dict[str, list[_Unread]] = defaultdict(list)
+    for place, node in enumerate(nodes):
+        unread = _Unread(place, {name for name in node.input if name and name not in known})
+        for name in unread.missing:
+            readers[name].append(unread)
+        if not unread.missing:
+            wave.append(unread)
+    return wave, readers
+
+
+def _operands(node: NodeProto, names: Mapping[str, str], side: PairedSide) -> tuple[Any, ...]:
+    """The operands by their names in the second graph, constants by their type."""
+    constants = side.constants
+    kinds = [(constants[name].type_text,) if name in constants else names.get(name, "") for name in node.input]
+    return len(node.output), *kinds
+
+
+def _matched(group: Sequence[int], others: Sequence[int], a: PairedSide, b: PairedSide) -> Iterator[tuple[int, int]]:
+    """Pair nodes of the same operands, by their positions."""
+    rest, free = list(group), list(others)
+    forms = (_with_data, _with_attributes, _operator) if len(rest) > 1 or len(free) > 1 else ()
+    for form in forms:
+        by_form: dict[Any, list[int]] = defaultdict(list)
+        for j in free:
+            by_form[form(b.nodes[j], b)].append(j)
+        unpaired = []
+        for i in rest:
+            alike = by_form[form(a.nodes[i], a)]
+            if alike:
+                yield i, alike.pop(0)
+            else:
+                unpaired.append(i)
+        rest, free = unpaired, [j for alike in by_form.values() for j in alike]
+    if len(rest) == len(free) == 1:
+        yield rest[0], free[0]
+
+
+def _operator(node: NodeProto, side: PairedSide) -> Any:
+    return operator_of(node)
+
+
+def _with_attributes(node: NodeProto, side: PairedSide) -> Any:
+    attributes = [entry.SerializeToString(deterministic=True) for _, entry in sorted(plain_attributes(node).items())]
+    return operator_of(node), tuple(attributes)
+
+
+def _with_data(node: NodeProto, side: PairedSide) -> Any:
+    data = tuple(side.constants[name].digest for name in node.input if name in side.constants)
+    return _with_attributes(node, side), data

@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dmlc.debugging.structure_pairs import structure_pairs
+from dmlc.debugging.constants import constant_of
+from dmlc.debugging.node_pairs import PairedSide, structure_pairs
 from dmlc.debugging.value_sides import NodeRecord, OnnxValues, ValueSide
 
 
@@ -93,8 +94,11 @@ def _by_sources(a: ValueSide, b: ValueSide, *, swapped: bool = False) -> dict[st
 
 def _by_structure(a: OnnxValues, b: OnnxValues) -> dict[str, ValuePair]:
     """Values that the same operators compute of the same inputs."""
-    found = structure_pairs(a.model, b.model, a.constants, b.constants)
-    return {x: ValuePair(x, y, certain=False) for x, y in found.items() if x in a.names}
+    fed = {info.name for info in b.model.graph.input} - b.constants.keys()
+    inputs = {info.name: info.name for info in a.model.graph.input if info.name in fed}
+    nodes = [[node for node in side.model.graph.node if constant_of(node) is None] for side in (a, b)]
+    found = structure_pairs(PairedSide(nodes[0], a.constants), PairedSide(nodes[1], b.constants), inputs)
+    return {x: ValuePair(x, y, certain=False) for x, y in found.values.items() if x in a.names}
 
 
 def _readers(nodes: Sequence[NodeRecord]) -> Mapping[str, list[NodeRecord]]:

@@ -358,6 +358,18 @@ def test_one_change_of_a_renamed_model_is_one_change(old: str, new: str | None) 
     assert len(nodes) <= 2, [str(change) for change in found.operators]
 
 
+def test_one_node_in_place_of_two_stands_for_neither() -> None:
+    text = '<ir_version: 8, opset_import: ["" : 13]> g (float[3, 4] x) => (float[3, 4] y) <{}> {{ {} }}'
+    a, b = (
+        onnx.parser.parse_model(text.format(*parts))
+        for parts in (
+            ("float[3, 4] e, float[3, 4] q", "e = Relu(x) q = Sqrt(x) y = Add(e, q)"),
+            ("float[] t", "t = ReduceSum <keepdims = 0> (x) y = Add(x, t)"),
+        )
+    )
+    assert dmlc.diff(a, b).types == ()
+
+
 def test_files_without_a_model_are_not_equal(command_line: Run, tmp_path: Path) -> None:
     for name in ("a.onnx", "b.onnx"):
         (tmp_path / name).write_bytes(b"")

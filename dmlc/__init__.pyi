@@ -1,4 +1,4 @@
-"""Written by ``python -m dmlc.builder.stub``; a test holds it to what ``dmlc`` gives."""
+"""Written by ``python -m tools.builder_stubs --write``; a test holds it to what ``dmlc`` gives."""
 
 # ruff: noqa: A004
 

@@ -1,4 +1,4 @@
-"""Written by ``python -m dmlc.builder.stub`` from the declarations in ``dmlc.ops``; a test holds it to them."""
+"""Written by ``python -m tools.builder_stubs --write`` from the declarations in ``dmlc.ops``; a test compares them."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple

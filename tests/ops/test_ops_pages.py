@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from dmlc.ir import Operation
 from dmlc.ops import ALL_OPERATIONS, INFIX, OPERATIONS
-from dmlc.ops.pages import AttributeLine, OperandLine, describe, semantics_markdown
+from dmlc.ops.pages import AttributeLine, OperandLine, describe
 from tests.rows import each_row
-
-DOCS = Path(__file__).parents[2] / "docs"
+from tools import semantics_page
 
 #: As the language reference spells them.
 SIGNATURES = [
@@ -90,12 +87,13 @@ def test_every_operation_has_a_page(op: Operation) -> None:
 
 
 def test_semantics_page_is_the_generated_one() -> None:
-    """To write it anew: ``python -c "from dmlc.ops.pages import *; print(semantics_markdown(), end='')"`` into it."""
-    assert (DOCS / "semantics.md").read_text(encoding="utf-8") == semantics_markdown()
+    assert semantics_page.PAGE.read_text(encoding="utf-8") == semantics_page.page(), (
+        "python -m tools.semantics_page --write"
+    )
 
 
 def test_semantics_tables_are_whole() -> None:
     """Two cells a row: a bar inside a cell is escaped."""
-    rows = [line for line in semantics_markdown().splitlines() if line.startswith("|")]
+    rows = [line for line in semantics_page.page().splitlines() if line.startswith("|")]
     assert len(rows) > 400
     assert all(row.replace("\\|", "").count("|") == 3 for row in rows)

@@ -1,4 +1,4 @@
-"""The stubs, written from the declarations: ``python -m dmlc.builder.stub`` writes them anew.
+"""The stubs of the builder, written from the declarations: ``python -m tools.builder_stubs --write`` writes them anew.
 
 ``operations.pyi`` types the operations, ``dmlc/__init__.pyi`` the names of the package, which are loaded lazily.
 """
@@ -16,12 +16,14 @@ from dmlc.ir import Operation
 from dmlc.ops import OPERATIONS
 from dmlc.ops.attributes import AttributeSpec, attribute_specs
 from dmlc.ops.call import LIKE, like_attribute
+from tools.generated_files import write_or_compare
 
-OPERATIONS_STUB = Path(__file__).with_name("operations.pyi")
-PACKAGE_STUB = Path(__file__).parents[1] / "__init__.pyi"
+_PACKAGE_FOLDER = Path(__file__).parents[1] / "dmlc"
+OPERATIONS_STUB = _PACKAGE_FOLDER / "builder" / "operations.pyi"
+PACKAGE_STUB = _PACKAGE_FOLDER / "__init__.pyi"
 
 _HEAD = '''\
-"""Written by ``python -m dmlc.builder.stub`` from the declarations in ``dmlc.ops``; a test holds it to them."""
+"""Written by ``python -m tools.builder_stubs --write`` from the declarations in ``dmlc.ops``; a test compares them."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -32,7 +34,7 @@ from dmlc.ir import Array, DimExpr
 
 
 _PACKAGE = '''\
-"""Written by ``python -m dmlc.builder.stub``; a test holds it to what ``dmlc`` gives."""
+"""Written by ``python -m tools.builder_stubs --write``; a test holds it to what ``dmlc`` gives."""
 
 # ruff: noqa: A004
 '''
@@ -155,5 +157,5 @@ def _default(spec: AttributeSpec) -> str:
 
 
 if __name__ == "__main__":
-    OPERATIONS_STUB.write_text(operations_stub(), encoding="utf-8")
-    PACKAGE_STUB.write_text(package_stub(), encoding="utf-8")
+    files = {OPERATIONS_STUB: operations_stub(), PACKAGE_STUB: package_stub()}
+    raise SystemExit(write_or_compare("builder_stubs", __doc__, files))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any, TypeAlias, get_type_hints
 
@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dmlc.diagnostics import Code, Help, Span
-from dmlc.ir.dim import Dim, DimExpr, DimTable, substitute
+from dmlc.ir.dim import Dim, DimExpr, DimTable, Interval, substitute, symbol
 from dmlc.ir.dtype import DType
 from dmlc.ir.tensor import Tensor
 from dmlc.ir.types import TensorType
@@ -84,6 +84,18 @@ class Condition(Struct, frozen=True):
         if self.relation == "<=":
             return left <= right
         return (left == right) is (self.relation == "==")
+
+
+def tightened(name: str, bounds: Interval, conditions: Iterable[Condition]) -> Interval:
+    """The bounds of a dim, tightened by the relations that hold it against a number."""
+    low, high = bounds
+    for condition in conditions:
+        left, right = condition.left, condition.right
+        if condition.relation == "<=" and isinstance(left, int) and right == symbol(name):
+            low = max(low, left)
+        elif condition.relation == "<=" and isinstance(right, int) and left == symbol(name):
+            high = min(high, right)
+    return low, high
 
 
 class Attributes(Struct, frozen=True, kw_only=True):

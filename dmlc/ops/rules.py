@@ -33,10 +33,7 @@ def broadcast(call: Inference, shapes: Sequence[Shape]) -> Shape:
 
 
 def _broadcast(call: Inference, a: Dim, b: Dim, shapes: Sequence[Shape]) -> Dim:
-    if a == b or b == 1:
-        return a
-    if a == 1:
-        return b
+    """The common size of two that differ, neither of which is the number 1."""
     if call.dims.is_one(b):
         return a
     if call.dims.is_one(a):

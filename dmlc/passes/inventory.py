@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dmlc.diagnostics import did_you_mean, fail
 from dmlc.diagnostics.catalogue import runs as codes
@@ -47,10 +48,7 @@ def all_rules() -> tuple[RuleFacts, ...]:
             if known is None:
                 found[rule.name] = _facts(rule, step.name)
             elif step.name not in known.passes:
-                passes = (*known.passes, step.name)
-                found[rule.name] = RuleFacts(
-                    known.name, known.kind, passes, known.rewrite_class, known.depends, known.optional, known.summary
-                )
+                found[rule.name] = replace(known, passes=(*known.passes, step.name))
     return tuple(found.values())
 
 

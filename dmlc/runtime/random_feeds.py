@@ -10,8 +10,8 @@ import numpy as np
 from dmlc.codegen.artifact import Signature
 from dmlc.diagnostics import fail, option
 from dmlc.diagnostics.catalogue import runs as codes
-from dmlc.ir import Array, Dim, ForeignType, TensorType, dim_names, evaluate, symbol
-from dmlc.ir.dim import Interval
+from dmlc.ir import Array, Dim, ForeignType, TensorType, dim_names, evaluate
+from dmlc.ir.operation import tightened
 from dmlc.ops.ranges import into_range, of_indices
 from dmlc.runtime.feeds import broken_conditions
 
@@ -47,7 +47,7 @@ def _sizes(signature: Signature, rng: np.random.Generator) -> dict[str, int]:
     """A size for each dim: small at first, larger in later attempts."""
     sizes: list[Dim] = [size for _, type_ in signature.inputs for size in type_.shape]
     names = sorted({name for size in sizes for name in dim_names(size)})
-    bounds = {name: _bounds(signature, name) for name in names}
+    bounds = {name: tightened(name, signature.bounds.get(name, (1, inf)), signature.conditions) for name in names}
     for attempt in range(_ATTEMPTS):
         binding = {}
         for name, (low, high) in bounds.items():
@@ -62,17 +62,6 @@ def _sizes(signature: Signature, rng: np.random.Generator) -> dict[str, int]:
         f"no sizes were found for {', '.join(names)} that keep {relations}",
         help=f"fix some of them with {option('--bind', 'bind=')}",
     )
-
-
-def _bounds(signature: Signature, name: str) -> Interval:
-    """The declared bounds, tightened by the relations that hold the dim against a number."""
-    low, high = signature.bounds.get(name, (1, inf))
-    for condition in signature.conditions:
-        if condition.relation == "<=" and isinstance(condition.left, int) and condition.right == symbol(name):
-            low = max(low, condition.left)
-        elif condition.relation == "<=" and isinstance(condition.right, int) and condition.left == symbol(name):
-            high = min(high, condition.right)
-    return low, high
 
 
 def _data(type_: TensorType, shape: tuple[int, ...], limit: int | None, rng: np.random.Generator) -> Array:

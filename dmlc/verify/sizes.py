@@ -10,6 +10,7 @@ import numpy as np
 
 from dmlc.ir import Condition, Dim, dim_names, evaluate
 from dmlc.ir.dim import Bound, Interval
+from dmlc.ir.operation import tightened
 
 #: One assignment of sizes to names.
 Binding = dict[str, int]
@@ -34,7 +35,7 @@ def size_candidates(
 ) -> Iterator[Binding]:
     """Assignments that keep the bounds and the relations, the most telling ones first; one for no free dims."""
     names = _names(shapes)
-    spans = {name: _span(name, bounds.get(name, (least, inf)), conditions) for name in names}
+    spans = {name: tightened(name, bounds.get(name, (least, inf)), conditions) for name in names}
     seen: set[tuple[int, ...]] = set()
     for wanted, most in _wanted(names, spans, _leading(shapes), np.random.default_rng([seed, 7])):
         binding = {name: int(min(max(wanted[name], spans[name][0]), spans[name][1])) for name in names}
@@ -61,18 +62,6 @@ def empty_candidates(
 
 def _names(shapes: Sequence[tuple[Dim, ...]]) -> list[str]:
     return list(dict.fromkeys(name for shape in shapes for size in shape for name in sorted(dim_names(size))))
-
-
-def _span(name: str, bound: Interval, conditions: Sequence[Condition]) -> Interval:
-    """The declared bounds, tightened by the relations that hold the dim against a number."""
-    low, high = bound
-    for condition in conditions:
-        left, right = condition.left, condition.right
-        if condition.relation == "<=" and isinstance(left, int) and str(right) == name:
-            low = max(low, left)
-        elif condition.relation == "<=" and isinstance(right, int) and str(left) == name:
-            high = min(high, right)
-    return low, high
 
 
 def _leading(shapes: Sequence[tuple[Dim, ...]]) -> set[str]:

@@ -226,9 +226,6 @@ def axis_groups(old: Shape, new: Shape) -> list[tuple[int, int]] | None:
         last = len(old) if index == len(new) - 1 else start
         while last < len(old) and product(old[start:last]) != size:
             last += 1
-        if last == start and size == 1:
-            out.append((start, start))
-            continue
         if product(old[start:last]) != size:
             return None
         out.append((start, last))

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from dmlc.ir import Graph, Node, Value
-from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP, REDUCE_MAX, REDUCE_SUM
+from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP, REDUCE_MAX
 from dmlc.passes.choose_lowering.plan import Maker, Plan, Sizes, Standing, Step
-from dmlc.passes.choose_lowering.reduce import axes_of, chain_steps, home_of, reduce_step, why_not_in_parts
-from dmlc.passes.choose_lowering.softmax import broadcast_step
+from dmlc.passes.choose_lowering.reduce import axes_of, chain_steps, home_of, why_not_in_parts
+from dmlc.passes.choose_lowering.softmax import one_reduction, shifted_powers
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.primitives import accumulated, log_sum_exp
 
@@ -21,14 +21,11 @@ class LogSumExpAsItStands(Standing):
     roots = (REDUCE_LOG_SUM_EXP,)
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
-        shape, axes, home = sizes.of(node.operand("x")), axes_of(node), home_of(node)
-        total = math.prod(shape)
-        small = total // max(math.prod([shape[a] for a in axes]), 1)
+        shape, home = sizes.of(node.operand("x")), home_of(node)
+        powers, small = shifted_powers(home, shape, axes_of(node), one_reduction, log=True)
         if self.is_written(node):
-            return [Step("ReduceLogSumExp", home, total, small)]
-        peak, powers = (reduce_step(op, home, shape, axes) for op in (REDUCE_MAX, REDUCE_SUM))
-        middle = [broadcast_step(home, shape, axes), Step("Exp", home, total, total)]
-        return [peak, *middle, powers, Step("Log", home, small, small), *[Step("others", home, small, small)] * 3]
+            return [Step("ReduceLogSumExp", home, math.prod(shape), small)]
+        return [*powers, *[Step("others", home, small, small)] * 3]
 
     def is_written(self, node: Node) -> bool:
         return node.origin is not None
@@ -48,13 +45,9 @@ class LogSumExpInParts(Plan):
         return why_not_in_parts(self.capabilities, REDUCE_MAX, node, axes_of(node))
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
-        shape, axes, home = sizes.of(node.operand("x")), axes_of(node), home_of(node)
-        total = math.prod(shape)
-        small = total // max(math.prod([shape[a] for a in axes]), 1)
-        out = chain_steps(REDUCE_MAX, home, shape, axes)
-        out += [broadcast_step(home, shape, axes), Step("Exp", home, total, total)]
-        out += chain_steps(REDUCE_SUM, home, shape, axes)
-        return [*out, Step("Log", home, small, small), *[Step("others", home, small, small)] * 2]
+        home = home_of(node)
+        powers, small = shifted_powers(home, sizes.of(node.operand("x")), axes_of(node), chain_steps, log=True)
+        return [*powers, *[Step("others", home, small, small)] * 2]
 
     def build(self, node: Node, make: Maker) -> Sequence[Value]:
         shape = node.result.shape

@@ -427,9 +427,8 @@ class SumByProduct(Plan):
             return "it is not a sum of floats over the first axes"
         if not isinstance(view.sizes[0], int):
             return f"{view.sizes[0]} rows are not a known number of them"
-        if _why_not_moved(graph, node) is not None:
-            return _why_not_moved(graph, node)
-        return None if self.capabilities.has_kernel(MATMUL, home_of(node)) else f"there is no matrix product of {dtype}"
+        has_product = self.capabilities.has_kernel(MATMUL, home_of(node))
+        return _why_not_moved(graph, node) or (None if has_product else f"there is no matrix product of {dtype}")
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
         shape, home = reduce_view(node).at(sizes), home_of(node)

@@ -46,17 +46,27 @@ def _axes(node: Node) -> tuple[int, ...]:
     return node.attributes_as(SoftmaxAttributes).axes
 
 
-def _parts_steps(node: Node, sizes: Sizes, reduce: Reductions) -> list[Step]:
-    """Maximum, difference, power, sum, and quotient or difference."""
-    home, shape, axes = home_of(node), sizes.of(node.operand("x")), _axes(node)
+def one_reduction(op: Operation, dtype: DType, shape: Sequence[int], axes: Sequence[int]) -> Sequence[Step]:
+    """The reduction as one node."""
+    return [reduce_step(op, dtype, shape, axes)]
+
+
+def shifted_powers(
+    home: DType, shape: Sequence[int], axes: Sequence[int], reduce: Reductions, *, log: bool
+) -> tuple[list[Step], int]:
+    """Maximum, difference, power, sum, and its logarithm; and the number of its elements."""
     total = math.prod(shape)
     small = total // max(math.prod([shape[a] for a in axes]), 1)
     out = [*reduce(REDUCE_MAX, home, shape, axes)]
     out += [broadcast_step(home, shape, axes), Step("Exp", home, total, total)]
     out += reduce(REDUCE_SUM, home, shape, axes)
-    if node.op is LOG_SOFTMAX:
-        out.append(Step("Log", home, small, small))
-    return [*out, broadcast_step(home, shape, axes)]
+    return out + [Step("Log", home, small, small)] * log, small
+
+
+def _parts_steps(node: Node, sizes: Sizes, reduce: Reductions) -> list[Step]:
+    home, shape, axes = home_of(node), sizes.of(node.operand("x")), _axes(node)
+    powers, _ = shifted_powers(home, shape, axes, reduce, log=node.op is LOG_SOFTMAX)
+    return [*powers, broadcast_step(home, shape, axes)]
 
 
 class SoftmaxAsItStands(Standing):
@@ -68,7 +78,7 @@ class SoftmaxAsItStands(Standing):
         axes, home = _axes(node), home_of(node)
         view = view_of(node.graph, node, axes)
         if not axes or len(view.groups) > 1 or len(groups(axes)) > 1:
-            return _parts_steps(node, sizes, lambda *reduction: [reduce_step(*reduction)])
+            return _parts_steps(node, sizes, one_reduction)
         shape = view.at(sizes)
         (segment,) = view.groups
         total = math.prod(shape)

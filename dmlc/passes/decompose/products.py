@@ -65,11 +65,7 @@ class DecomposeEinsum(Decomposition):
             kept = "".join(letter for letter in dict.fromkeys(term + other) if letter in later)
             step = Equation((term, other), kept)
             value, term = _pair(make, [value, operands[index]], step, sizes), kept
-        summed = tuple([axis for axis, letter in enumerate(term) if letter not in equation.result])
-        if summed:
-            value = make(REDUCE_SUM, value, attributes=ReduceAttributes(axes=summed, keepdims=False))
-            term = "".join(letter for letter in term if letter in equation.result)
-        return [transposed(make, value, term, equation.result)]
+        return [_summed(make, value, term, equation.result)]
 
 
 def _pair(make: Maker, operands: Sequence[Value], step: Equation, sizes: dict[str, Dim]) -> Value:
@@ -82,9 +78,12 @@ def _pair(make: Maker, operands: Sequence[Value], step: Equation, sizes: dict[st
         own = "".join(letter for letter in letters if letter in term)
         shape = tuple([sizes[letter] if letter in term else 1 for letter in letters])
         wide.append(make.reshape(transposed(make, value, term, own), shape))
-    out = make(MUL, *wide)
-    summed = tuple([axis for axis, letter in enumerate(letters) if letter not in step.result])
-    if summed:
-        out = make(REDUCE_SUM, out, attributes=ReduceAttributes(axes=summed, keepdims=False))
-    left = "".join(letter for letter in letters if letter in step.result)
-    return transposed(make, out, left, step.result)
+    return _summed(make, make(MUL, *wide), letters, step.result)
+
+
+def _summed(make: Maker, value: Value, letters: str, wanted: str) -> Value:
+    """The sum over the letters that are not wanted, with axes in the order of those that are."""
+    axes = tuple([axis for axis, letter in enumerate(letters) if letter not in wanted])
+    if axes:
+        value = make(REDUCE_SUM, value, attributes=ReduceAttributes(axes=axes, keepdims=False))
+    return transposed(make, value, "".join(letter for letter in letters if letter in wanted), wanted)

@@ -52,9 +52,7 @@ def _string(token: Span, line: str, help: str) -> Help:
 
 def _product(token: Span, line: str, help: str) -> Help:
     """Write matmul for a product of two operands that stands for itself, or in brackets."""
-    at = token.column - 1
-    start, end = _reach(line[:at][::-1], _CLOSERS, _OPENERS), _reach(line[at + 1 :], _OPENERS, _CLOSERS)
-    left, right = line[at - start : at], line[at + 1 : at + 1 + end]
+    at, left, right = _sides(token, line)
     a, b = left.strip().removeprefix("return "), right.strip()
     if not a or not b or "@" in b or not is_one_operand(a) or not is_one_operand(b):
         return help
@@ -64,15 +62,21 @@ def _product(token: Span, line: str, help: str) -> Help:
 
 def _choice(token: Span, line: str, help: str) -> Help:
     """Write where for ``cond ? a : b`` that stands for itself, or in brackets."""
-    at = token.column - 1
-    start, end = _reach(line[:at][::-1], _CLOSERS, _OPENERS), _reach(line[at + 1 :], _OPENERS, _CLOSERS)
-    cond, behind = line[at - start : at].removeprefix("return "), line[at + 1 : at + 1 + end]
+    at, left, behind = _sides(token, line)
+    cond = left.removeprefix("return ")
     colon = _reach(behind, _OPENERS, _CLOSERS, stops=":")
     a, b = behind[:colon].strip(), behind[colon + 1 :].strip()
     if not cond.strip() or not a or not b or "?" in a + b:
         return help
     span = _at(token, at - len(cond.lstrip()) + 1, at + 2 + len(behind.rstrip()))
     return Proposal(help, (Change(f"where({cond.strip()}, {a}, {b})", span),), safe=True)
+
+
+def _sides(token: Span, line: str) -> tuple[int, str, str]:
+    """The position of a sign, and the expressions before and behind it."""
+    at = token.column - 1
+    start, end = _reach(line[:at][::-1], _CLOSERS, _OPENERS), _reach(line[at + 1 :], _OPENERS, _CLOSERS)
+    return at, line[at - start : at], line[at + 1 : at + 1 + end]
 
 
 def _reach(text: str, openers: str, closers: str, stops: str = ",#") -> int:

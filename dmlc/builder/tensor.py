@@ -8,7 +8,7 @@ copies them there, once.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -88,6 +88,14 @@ class Home:
 
 def _home(graph: ir.Graph, loose: bool) -> Home:
     return Home(graph, loose=loose)
+
+
+def _operator(sign: str) -> Callable[[Tensor, TensorLike], Tensor]:
+    return lambda self, other: _infix(sign, self, other)
+
+
+def _reflected(sign: str) -> Callable[[Tensor, TensorLike], Tensor]:
+    return lambda self, other: _infix(sign, other, self)
 
 
 class Tensor:
@@ -178,89 +186,28 @@ class Tensor:
         found = mistake(names.UNKNOWN_OPERATION, f"a tensor has no {name}", help=help)
         raise habits.NoAttribute(found.diagnostics)
 
-    def __add__(self, other: TensorLike) -> Tensor:
-        return _infix("+", self, other)
-
-    def __radd__(self, other: TensorLike) -> Tensor:
-        return _infix("+", other, self)
-
-    def __sub__(self, other: TensorLike) -> Tensor:
-        return _infix("-", self, other)
-
-    def __rsub__(self, other: TensorLike) -> Tensor:
-        return _infix("-", other, self)
-
-    def __mul__(self, other: TensorLike) -> Tensor:
-        return _infix("*", self, other)
-
-    def __rmul__(self, other: TensorLike) -> Tensor:
-        return _infix("*", other, self)
-
-    def __truediv__(self, other: TensorLike) -> Tensor:
-        return _infix("/", self, other)
-
-    def __rtruediv__(self, other: TensorLike) -> Tensor:
-        return _infix("/", other, self)
-
-    def __floordiv__(self, other: TensorLike) -> Tensor:
-        return _infix("//", self, other)
-
-    def __rfloordiv__(self, other: TensorLike) -> Tensor:
-        return _infix("//", other, self)
-
-    def __mod__(self, other: TensorLike) -> Tensor:
-        return _infix("%", self, other)
-
-    def __rmod__(self, other: TensorLike) -> Tensor:
-        return _infix("%", other, self)
-
-    def __pow__(self, other: TensorLike) -> Tensor:
-        return _infix("**", self, other)
-
-    def __rpow__(self, other: TensorLike) -> Tensor:
-        return _infix("**", other, self)
-
-    def __and__(self, other: TensorLike) -> Tensor:
-        return _infix("&", self, other)
-
-    def __rand__(self, other: TensorLike) -> Tensor:
-        return _infix("&", other, self)
-
-    def __or__(self, other: TensorLike) -> Tensor:
-        return _infix("|", self, other)
-
-    def __ror__(self, other: TensorLike) -> Tensor:
-        return _infix("|", other, self)
-
-    def __xor__(self, other: TensorLike) -> Tensor:
-        return _infix("^", self, other)
-
-    def __rxor__(self, other: TensorLike) -> Tensor:
-        return _infix("^", other, self)
+    __add__, __radd__ = _operator("+"), _reflected("+")
+    __sub__, __rsub__ = _operator("-"), _reflected("-")
+    __mul__, __rmul__ = _operator("*"), _reflected("*")
+    __truediv__, __rtruediv__ = _operator("/"), _reflected("/")
+    __floordiv__, __rfloordiv__ = _operator("//"), _reflected("//")
+    __mod__, __rmod__ = _operator("%"), _reflected("%")
+    __pow__, __rpow__ = _operator("**"), _reflected("**")
+    __and__, __rand__ = _operator("&"), _reflected("&")
+    __or__, __ror__ = _operator("|"), _reflected("|")
+    __xor__, __rxor__ = _operator("^"), _reflected("^")
+    __eq__ = _operator("==")  # type: ignore[assignment]
+    __ne__ = _operator("!=")  # type: ignore[assignment]
+    __lt__ = _operator("<")
+    __le__ = _operator("<=")
+    __gt__ = _operator(">")
+    __ge__ = _operator(">=")
 
     def __matmul__(self, other: Tensor | Array) -> Tensor:
         return _only(_call(OPERATIONS["matmul"], (self, other), {}))
 
     def __rmatmul__(self, other: Tensor | Array) -> Tensor:
         return _only(_call(OPERATIONS["matmul"], (other, self), {}))
-
-    def __eq__(self, other: TensorLike) -> Tensor:  # type: ignore[override]
-        return _infix("==", self, other)
-
-    def __ne__(self, other: TensorLike) -> Tensor:  # type: ignore[override]
-        return _infix("!=", self, other)
-
-    def __lt__(self, other: TensorLike) -> Tensor:
-        return _infix("<", self, other)
-
-    def __le__(self, other: TensorLike) -> Tensor:
-        return _infix("<=", self, other)
-
-    def __gt__(self, other: TensorLike) -> Tensor:
-        return _infix(">", self, other)
-
-    def __ge__(self, other: TensorLike) -> Tensor:
-        return _infix(">=", self, other)
 
     def __neg__(self) -> Tensor:
         return _only(_call(PREFIX["-"], (self,), {}))

@@ -6,6 +6,7 @@ beside them has the dtype that they are computed in.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,14 @@ SIGNS = frozenset(("+", "-", "*", "/", "//", "%", "**"))
 _MOST_SHOWN = 12
 
 
+def _operator(sign: str) -> Callable[[Arithmetic, Any], Any]:
+    return lambda self, other: _number(sign, self, other)
+
+
+def _reflected(sign: str) -> Callable[[Arithmetic, Any], Any]:
+    return lambda self, other: _number(sign, other, self)
+
+
 class Arithmetic:
     """The operators that dims and numbers made of dims share."""
 
@@ -23,47 +32,13 @@ class Arithmetic:
     #: Lets a NumPy number beside a dim come here instead of to NumPy's loop over the elements.
     __array_ufunc__ = None
 
-    def __add__(self, other: Any) -> Any:
-        return _number("+", self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return _number("+", other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return _number("-", self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return _number("-", other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return _number("*", self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return _number("*", other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        return _number("/", self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return _number("/", other, self)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return _number("//", self, other)
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return _number("//", other, self)
-
-    def __mod__(self, other: Any) -> Any:
-        return _number("%", self, other)
-
-    def __rmod__(self, other: Any) -> Any:
-        return _number("%", other, self)
-
-    def __pow__(self, other: Any) -> Any:
-        return _number("**", self, other)
-
-    def __rpow__(self, other: Any) -> Any:
-        return _number("**", other, self)
+    __add__, __radd__ = _operator("+"), _reflected("+")
+    __sub__, __rsub__ = _operator("-"), _reflected("-")
+    __mul__, __rmul__ = _operator("*"), _reflected("*")
+    __truediv__, __rtruediv__ = _operator("/"), _reflected("/")
+    __floordiv__, __rfloordiv__ = _operator("//"), _reflected("//")
+    __mod__, __rmod__ = _operator("%"), _reflected("%")
+    __pow__, __rpow__ = _operator("**"), _reflected("**")
 
     def __neg__(self) -> Any:
         return SizeNumber("-", (self,))

@@ -21,7 +21,7 @@ from dmlc.codegen.onnx.metadata import model_facts, other_entries
 from dmlc.debugging.constants import ConstantChange
 from dmlc.debugging.graph_diff import Differences, GraphParts, compare_graphs
 from dmlc.debugging.node_changes import LedgerRows, NodeChange
-from dmlc.debugging.type_changes import TypeChange
+from dmlc.debugging.type_changes import TypeChange, change_text
 from dmlc.diagnostics import DmlcError, Source
 from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.limits import Limits
@@ -44,11 +44,7 @@ class EntryChange:
         return {"key": self.key, "a": self.a, "b": self.b}
 
     def __str__(self) -> str:
-        if self.a is None:
-            return f"added {self.key}: {_short(self.b or '')}"
-        if self.b is None:
-            return f"removed {self.key}: {_short(self.a)}"
-        return f"changed {self.key}: {_short(self.a)} -> {_short(self.b)}"
+        return change_text(self.key, *[None if text is None else _short(text) for text in (self.a, self.b)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,11 +26,14 @@ class TypeChange:
         return {"name": self.name, "role": self.role, "a": self.a, "b": self.b}
 
     def __str__(self) -> str:
-        if self.a is None:
-            return f"added {self.role} {self.name}: {self.b}"
-        if self.b is None:
-            return f"removed {self.role} {self.name}: {self.a}"
-        return f"changed {self.role} {self.name}: {self.a} -> {self.b}"
+        return change_text(f"{self.role} {self.name}", self.a, self.b)
+
+
+def change_text(what: str, a: str | None, b: str | None) -> str:
+    """A line about what one model lacks (None), or has in another form."""
+    if a is None:
+        return f"added {what}: {b}"
+    return f"removed {what}: {a}" if b is None else f"changed {what}: {a} -> {b}"
 
 
 def type_text(proto: TypeProto) -> str:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dmlc.ir import Graph, Node, Operation, Value
+from dmlc.ir import Graph, Node, Operation
 from dmlc.ir.history import CLASSES
 from dmlc.ops.node_name import node_name
 from dmlc.passes.choose_lowering import arg, extremes, hardmax, log_sum_exp, norm, reduce, softmax
@@ -62,22 +62,11 @@ def _groups(context: PassContext) -> Sequence[Sequence[type[Plan]]]:
     return GROUPS if context.capabilities.table is not None and context.target.costs is not None else ()
 
 
-def _as_rule(plan: type[Plan]) -> type[Rule[Match]]:
-    """The plan as the rule that users name."""
-
-    class Chosen(Rule[Match]):
-        name = plan.name
-        roots = plan.roots
-        rewrite_class = plan.rewrite_class
-
-        def match(self, node: Node, graph: Graph) -> Match | None:
-            return None if plan(self.context).applies(node, graph) else Match(node)
-
-        def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-            return plan(self.context).build(match.root, Maker(rewriter))
-
-    Chosen.__doc__ = plan.__doc__
-    return Chosen
+def _as_rule(plan: type[Plan]) -> type[Rule[Any]]:
+    """The plan as the rule that users name. It is not matched: the pass chooses among the plans."""
+    fields = {"name": plan.name, "roots": plan.roots, "rewrite_class": plan.rewrite_class, "__doc__": plan.__doc__}
+    rule: type[Rule[Any]] = type(plan.__name__, (Rule,), fields)
+    return rule
 
 
 class _Candidate(Struct, frozen=True):

@@ -15,7 +15,7 @@ from dmlc.cli.source import compile_source, open_source
 from dmlc.codegen.ledger import ledger_rows
 from dmlc.diagnostics import Span
 from dmlc.diagnostics.counted import counted
-from dmlc.passes import LedgerEntry
+from dmlc.passes.manager import LedgerEntry
 from dmlc.text import LibraryError
 
 #: Node names that are shown of one rewrite; JSON has them all.

@@ -6,8 +6,8 @@ node is bounded by the number of axes and by ``MOST_ELEMENTS``, whatever a model
 
 from __future__ import annotations
 
-from dmlc.inference.fact import MOST_ELEMENTS, NOTHING, OPEN, Fact, Open
-from dmlc.inference.query import Fault, Query
+from dmlc.inference.fact import NOTHING, Fact
+from dmlc.inference.query import Query
 from dmlc.inference.registry import has_rule, infer
 
-__all__ = ["MOST_ELEMENTS", "NOTHING", "OPEN", "Fact", "Fault", "Open", "Query", "has_rule", "infer"]
+__all__ = ["NOTHING", "Fact", "Query", "has_rule", "infer"]

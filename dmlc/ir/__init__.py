@@ -38,7 +38,6 @@ from dmlc.ir.operation import (
     Operation,
     OpError,
     Place,
-    Reference,
 )
 from dmlc.ir.tensor import StoredTensor, Tensor
 from dmlc.ir.types import UNKNOWN, ForeignType, TensorType, is_absent
@@ -71,7 +70,6 @@ __all__ = [
     "Operation",
     "OutputAttributes",
     "Place",
-    "Reference",
     "Region",
     "Shape",
     "StoredTensor",

@@ -1,13 +1,11 @@
 """Target facts as data: which kernels exist for which types at which opset."""
 
-from dmlc.targets.dispatch import DispatchCost, DispatchRow, dispatch_cost, dispatch_row, dispatches
+from dmlc.targets.dispatch import dispatch_cost, dispatch_row, dispatches
 from dmlc.targets.kernel_rows import KernelTable
 from dmlc.targets.kernels import kernel_table, operators_of
 from dmlc.targets.target import Target, load_target, target_names
 
 __all__ = [
-    "DispatchCost",
-    "DispatchRow",
     "KernelTable",
     "Target",
     "dispatch_cost",

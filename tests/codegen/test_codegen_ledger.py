@@ -6,7 +6,7 @@ import json
 
 from dmlc.codegen.ledger import ledger_json, ledger_rows
 from dmlc.diagnostics import Source, Span
-from dmlc.passes import LedgerEntry
+from dmlc.passes.manager import LedgerEntry
 
 SOURCE = Source("m.dml", "a\nb\n")
 SPAN = Span(SOURCE, 1, 1, 1, 2)

@@ -14,8 +14,8 @@ from dmlc.ops import binary as b2
 from dmlc.ops.elementwise import NEG, RECIPROCAL, SQRT
 from dmlc.ops.move import EXPAND
 from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE
-from dmlc.passes import PassContext
 from dmlc.passes.fuse_layer_norm import FuseLayerNorm
+from dmlc.passes.manager import PassContext
 
 GAMMA = np.linspace(0.5, 1.5, 8)
 BETA = np.linspace(-1, 1, 8)

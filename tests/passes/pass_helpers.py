@@ -21,9 +21,10 @@ from dmlc.ir import (
     symbol,
 )
 from dmlc.ir.dtype import f32
+from dmlc.ir.history import CLASSES
 from dmlc.ops.call import CallSite, apply
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
-from dmlc.passes import CLASSES, EXACT, REASSOCIATES, Pass, PassContext, PassManager
+from dmlc.passes.manager import EXACT, REASSOCIATES, Pass, PassContext, PassManager
 from dmlc.targets import Target, load_target
 
 SOURCE = Source("test.dml", "\n".join(f"line {i}" for i in range(1, 2000)))

@@ -12,13 +12,13 @@ import pass_helpers as h
 
 from dmlc.codegen.onnx import emit
 from dmlc.ir import Graph
-from dmlc.passes import PassContext, PassManager
 from dmlc.passes.canonicalize_reduce import CanonicalizeReduce
 from dmlc.passes.cse import Cse
 from dmlc.passes.dce import Dce
 from dmlc.passes.fuse_selection import FuseSelection
 from dmlc.passes.legalize import Legalize
 from dmlc.passes.lower_hardmax import LowerHardmax
+from dmlc.passes.manager import PassContext, PassManager
 from dmlc.targets import load_target
 
 ALLOWED = {"exact": h.CLASSES[:1], "default": h.CLASSES[:2], "range": h.CLASSES}

@@ -13,8 +13,8 @@ from dmlc.ir.dtype import f16, f32, f64, i32
 from dmlc.ops import OPERATIONS
 from dmlc.ops.index import GATHER
 from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP, REDUCE_MAX, ReduceAttributes
-from dmlc.passes import PassContext
 from dmlc.passes.compose import Compose
+from dmlc.passes.manager import PassContext
 from dmlc.targets import load_target
 from tests.rows import each_row
 

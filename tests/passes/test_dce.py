@@ -10,7 +10,7 @@ from dmlc.ops.binary import ADD
 from dmlc.ops.elementwise import EXP, NEG
 from dmlc.ops.rules import same_type
 from dmlc.ops.select import TOP_K
-from dmlc.passes import Dce
+from dmlc.passes.dce import Dce
 
 PASS = Dce()
 

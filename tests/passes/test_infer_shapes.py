@@ -17,7 +17,7 @@ from dmlc.ops.move import CONCAT, SQUEEZE
 from dmlc.ops.normalize import LAYER_NORM
 from dmlc.ops.reduce import REDUCE_SUM
 from dmlc.ops.select import TOP_K
-from dmlc.passes import InferShapes
+from dmlc.passes.infer_shapes import InferShapes
 
 PASS = InferShapes()
 

@@ -29,7 +29,8 @@ from dmlc.ops.index import ONE_HOT, OneHotAttributes
 from dmlc.ops.move import RESHAPE, TRANSPOSE
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
 from dmlc.ops.select import ARGMAX, HARDMAX, ArgAttributes
-from dmlc.passes import LowerHardmax, PassManager
+from dmlc.passes.lower_hardmax import LowerHardmax
+from dmlc.passes.manager import PassManager
 
 PASS = LowerHardmax()
 EXACT_ONLY = ("exact",)

@@ -13,10 +13,14 @@ from pass_helpers import Building, context, names, remarks
 from dmlc.diagnostics import DmlcError
 from dmlc.ir import Attributes, Graph, Node, Operation, OpError, Tensor, Value, symbol
 from dmlc.ir.dtype import f32
+from dmlc.ir.history import CLASSES
 from dmlc.ops.binary import ADD, MUL
 from dmlc.ops.elementwise import ABS, EXP, NEG, SQRT
 from dmlc.ops.index import GATHER, GatherAttributes
-from dmlc.passes import CLASSES, Cse, Dce, FoldConstants, Pass, PassContext, PassManager
+from dmlc.passes.cse import Cse
+from dmlc.passes.dce import Dce
+from dmlc.passes.fold_constants import FoldConstants
+from dmlc.passes.manager import Pass, PassContext, PassManager
 from dmlc.passes.rewrite import MAX_SPANS, Match, Miss, Rewriter, Rule, merge_spans, rewrite, used_elsewhere
 
 # --- the manager

@@ -21,7 +21,9 @@ from dmlc.ops.move import CONCAT, RESHAPE, SLICE, SQUEEZE, TRANSPOSE, UNSQUEEZE
 from dmlc.ops.normalize import SOFTMAX
 from dmlc.ops.reduce import REDUCE_L1, REDUCE_MAX, REDUCE_MEAN, REDUCE_MIN, REDUCE_SUM, REDUCE_SUM_SQUARE
 from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, TOP_K
-from dmlc.passes import FoldConstants, PassManager, default_pipeline
+from dmlc.passes.fold_constants import FoldConstants
+from dmlc.passes.manager import PassManager
+from dmlc.passes.pipeline import default_pipeline
 from dmlc.targets import load_target, target_names
 from dmlc.text import load
 

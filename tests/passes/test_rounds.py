@@ -15,10 +15,9 @@ from dmlc.diagnostics import DmlcError
 from dmlc.ir import Graph, Node, Operation, Value
 from dmlc.ops.constant import CONSTANT
 from dmlc.ops.elementwise import ABS, EXP, NEG, SQRT
-from dmlc.passes import Pass, PassContext
 from dmlc.passes.cse import Cse
 from dmlc.passes.fuse_layer_norm import FuseLayerNorm
-from dmlc.passes.manager import MOST_ROUNDS, FixedPoint, PassManager
+from dmlc.passes.manager import MOST_ROUNDS, FixedPoint, Pass, PassContext, PassManager
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, rewrite, used_elsewhere
 from tests.rows import each_row
 from tools.canonical_form import canonical_form

@@ -1,6 +1,6 @@
 """ONNX code: one lowering file a family."""
 
 from dmlc.codegen.onnx.model import emit
-from dmlc.codegen.onnx.registry import lowering_of, lowers
+from dmlc.codegen.onnx.registry import lowering_of
 
-__all__ = ["emit", "lowering_of", "lowers"]
+__all__ = ["emit", "lowering_of"]

@@ -11,8 +11,9 @@ from onnx_cases import Feeds, differences
 from dmlc.codegen.artifact import Artifact
 from dmlc.codegen.onnx import emit
 from dmlc.ir import Graph
-from dmlc.passes import Legalize, PassContext
 from dmlc.passes.compose import Compose
+from dmlc.passes.legalize import Legalize
+from dmlc.passes.manager import PassContext
 from dmlc.passes.repair import Repair
 from dmlc.targets import load_target
 

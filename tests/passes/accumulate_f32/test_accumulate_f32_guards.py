@@ -7,8 +7,8 @@ from onnx import parser
 
 import dmlc
 from dmlc.diagnostics import Source
-from dmlc.passes import PassContext
 from dmlc.passes.accumulate_f32 import AccumulateF32
+from dmlc.passes.manager import PassContext
 from dmlc.targets import load_target
 from tests.rows import each_row
 

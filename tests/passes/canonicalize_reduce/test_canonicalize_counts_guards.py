@@ -26,8 +26,8 @@ from dmlc.ops.reduce import (
     REDUCE_SUM_SQUARE,
     ReduceAttributes,
 )
-from dmlc.passes import PassContext
 from dmlc.passes.canonicalize_reduce import CanonicalizeReduce
+from dmlc.passes.manager import PassContext
 from dmlc.passes.recognize_reduce import RecognizeReduce
 from dmlc.targets import load_target
 

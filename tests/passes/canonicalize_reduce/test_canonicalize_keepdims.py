@@ -21,7 +21,7 @@ from dmlc.ops.reduce import (
     REDUCE_SUM,
 )
 from dmlc.ops.select import ARGMAX, ARGMIN
-from dmlc.passes import CanonicalizeReduce
+from dmlc.passes.canonicalize_reduce import CanonicalizeReduce
 
 PASS = CanonicalizeReduce()
 EXACT_ONLY = ("exact",)

@@ -24,7 +24,7 @@ from dmlc.ops.reduce import (
 )
 from dmlc.ops.scan import CUMSUM
 from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, TOP_K, ArgAttributes
-from dmlc.passes import CanonicalizeReduce
+from dmlc.passes.canonicalize_reduce import CanonicalizeReduce
 from dmlc.targets import load_target
 from tests.rows import each_row
 

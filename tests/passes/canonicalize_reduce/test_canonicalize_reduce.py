@@ -47,7 +47,7 @@ from dmlc.ops.reduce import (
     ReduceAttributes,
 )
 from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX
-from dmlc.passes import CanonicalizeReduce
+from dmlc.passes.canonicalize_reduce import CanonicalizeReduce
 from tests.rows import each_row
 
 PASS = CanonicalizeReduce()

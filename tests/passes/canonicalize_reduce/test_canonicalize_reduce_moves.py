@@ -25,7 +25,7 @@ from dmlc.ops.reduce import (
     REDUCE_SUM_SQUARE,
 )
 from dmlc.ops.select import ARGMAX
-from dmlc.passes import CanonicalizeReduce
+from dmlc.passes.canonicalize_reduce import CanonicalizeReduce
 from tests.rows import each_row
 
 PASS = CanonicalizeReduce()

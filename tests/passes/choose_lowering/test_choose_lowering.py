@@ -15,9 +15,10 @@ import dmlc
 from dmlc import builder
 from dmlc.cli.main import main
 from dmlc.ops.select import ARGMAX, HARDMAX
-from dmlc.passes import PassContext, PassManager, default_pipeline
 from dmlc.passes.choose_lowering import ChooseLowering
 from dmlc.passes.inventory import all_rules
+from dmlc.passes.manager import PassContext, PassManager
+from dmlc.passes.pipeline import default_pipeline
 from dmlc.targets import load_target, target_names
 
 BIG = "dml 1\nmodel m(x: f32[64, 4096]) -> (y: u32[64, 1]) {\n    return argmax(x, axes=[1])\n}\n"

@@ -21,7 +21,7 @@ from dmlc.ops.move import PAD
 from dmlc.ops.reduce import REDUCE_SUM
 from dmlc.ops.rules import same_type
 from dmlc.ops.select import ARGMAX, TOP_K
-from dmlc.passes import Cse
+from dmlc.passes.cse import Cse
 
 PASS = Cse()
 

@@ -37,7 +37,7 @@ from dmlc.ops.normalize import SOFTMAX
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MEAN, REDUCE_SUM
 from dmlc.ops.scan import CUMSUM
 from dmlc.ops.select import ARGMAX, HARDMAX, TOP_K
-from dmlc.passes import FoldConstants
+from dmlc.passes.fold_constants import FoldConstants
 from tests.rows import each_row
 
 PASS = FoldConstants()

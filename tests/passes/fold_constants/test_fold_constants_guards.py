@@ -17,7 +17,7 @@ from dmlc.ir.dtype import bool_, f32, i16, i32, i64, u8
 from dmlc.ops.binary import ADD, MUL
 from dmlc.ops.choose import CAST, WHERE
 from dmlc.ops.move import CONCAT, EXPAND, PAD, SLICE
-from dmlc.passes import FoldConstants
+from dmlc.passes.fold_constants import FoldConstants
 
 PASS = FoldConstants()
 

@@ -15,7 +15,7 @@ from dmlc.ops.choose import CAST, WHERE
 from dmlc.ops.elementwise import RELU, SIGMOID, TANH
 from dmlc.ops.move import RESHAPE, SLICE, SPLIT, SQUEEZE, TRANSPOSE, UNSQUEEZE
 from dmlc.ops.reduce import REDUCE_MAX
-from dmlc.passes import FoldConstants
+from dmlc.passes.fold_constants import FoldConstants
 from dmlc.passes.fold_constants import layouts as fold_layouts
 from tests.rows import each_row
 

@@ -14,7 +14,9 @@ from dmlc.ir.dtype import f16, f32, f64, i32
 from dmlc.ops.binary import ADD, MUL, SUB
 from dmlc.ops.elementwise import NEG, SIN
 from dmlc.ops.move import CONCAT, SLICE
-from dmlc.passes import Cse, Dce, FoldConstants
+from dmlc.passes.cse import Cse
+from dmlc.passes.dce import Dce
+from dmlc.passes.fold_constants import FoldConstants
 from dmlc.passes.manager import FixedPoint
 
 PASS = FixedPoint((FoldConstants(), Cse(), Dce()))

@@ -13,7 +13,7 @@ from dmlc.ir.dtype import bool_, f32
 from dmlc.ops.binary import AND, EQUAL, NOT_EQUAL, OR, XOR
 from dmlc.ops.choose import WHERE
 from dmlc.ops.index import FULL
-from dmlc.passes import FoldConstants
+from dmlc.passes.fold_constants import FoldConstants
 from tests.rows import each_row
 
 PASS = FoldConstants()

@@ -15,8 +15,8 @@ from dmlc.ops.binary import DIV, MUL
 from dmlc.ops.elementwise import SQRT
 from dmlc.ops.move import UNSQUEEZE
 from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE, ReduceAttributes
-from dmlc.passes import PassContext
 from dmlc.passes.fuse_instance_norm import FuseInstanceNorm
+from dmlc.passes.manager import PassContext
 
 Made = Callable[[Building, Value], "Value | tuple[Value, ...]"]
 SCALED, ROOT = "scaled-statistic", "root-of-statistic"

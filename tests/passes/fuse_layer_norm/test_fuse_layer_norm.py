@@ -39,7 +39,7 @@ from dmlc.ops.elementwise import RELU, SQRT
 from dmlc.ops.move import RESHAPE, TRANSPOSE
 from dmlc.ops.normalize import LAYER_NORM, NormAttributes
 from dmlc.ops.reduce import REDUCE_SUM
-from dmlc.passes import PassContext
+from dmlc.passes.manager import PassContext
 from tests.rows import each_row
 
 

@@ -18,8 +18,8 @@ from dmlc.ops.elementwise import RECIPROCAL, SQRT
 from dmlc.ops.move import EXPAND, TRANSPOSE
 from dmlc.ops.normalize import LAYER_NORM
 from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, ReduceAttributes
-from dmlc.passes import PassContext
 from dmlc.passes.fuse_layer_norm import FuseLayerNorm
+from dmlc.passes.manager import PassContext
 
 Made = Callable[[Building, Value], "Value | tuple[Value, ...]"]
 LAYER, RMS, SPLIT = "fuse-layer-norm", "fuse-rms-norm", "fuse-split-layer-norm"

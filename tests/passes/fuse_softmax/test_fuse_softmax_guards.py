@@ -20,8 +20,8 @@ from dmlc.ops.move import EXPAND, RESHAPE, TRANSPOSE, UNSQUEEZE
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, SoftmaxAttributes
 from dmlc.ops.reduce import REDUCE_LOG_SUM, REDUCE_LOG_SUM_EXP, REDUCE_MAX, REDUCE_SUM, ReduceAttributes
 from dmlc.ops.select import TOP_K
-from dmlc.passes import Pass
 from dmlc.passes.fuse_softmax import FuseSoftmax
+from dmlc.passes.manager import Pass
 from dmlc.passes.recognize_reduce import RecognizeReduce
 from tests.rows import each_row
 

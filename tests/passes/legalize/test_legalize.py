@@ -14,7 +14,8 @@ from dmlc.ir.dtype import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32,
 from dmlc.ir.verifier import verify
 from dmlc.ops import ALL_OPERATIONS, binary, choose, elementwise, index, matmul, reduce, scan, select
 from dmlc.ops.constant import CONSTANT
-from dmlc.passes import EXACT, Legalize, PassContext
+from dmlc.passes.legalize import Legalize
+from dmlc.passes.manager import EXACT, PassContext
 from dmlc.targets import kernel_table, load_target
 from dmlc.targets.needed_kernels import NEEDS, UNCHECKED
 from tests.rows import each_row

@@ -21,7 +21,8 @@ from dmlc.ops.index import GATHER, ONE_HOT
 from dmlc.ops.move import PAD
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_SUM
 from dmlc.ops.select import HARDMAX
-from dmlc.passes import Legalize, PassContext
+from dmlc.passes.legalize import Legalize
+from dmlc.passes.manager import PassContext
 from dmlc.targets import load_target
 
 

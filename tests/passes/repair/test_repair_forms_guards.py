@@ -13,7 +13,7 @@ from msgspec.structs import replace
 import dmlc
 from dmlc.diagnostics import Source
 from dmlc.importers import import_model
-from dmlc.passes import PassContext
+from dmlc.passes.manager import PassContext
 from dmlc.passes.repair import Repair
 from dmlc.targets import load_target
 

@@ -14,7 +14,7 @@ from dmlc.ir.dtype import f16, f32, i32
 from dmlc.ops.elementwise import ABS, EXP
 from dmlc.ops.index import FULL
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MEAN, REDUCE_SUM
-from dmlc.passes import FoldConstants
+from dmlc.passes.fold_constants import FoldConstants
 from dmlc.passes.share_prefixes import SharePrefixes
 from dmlc.passes.share_reductions import ShareReductions
 

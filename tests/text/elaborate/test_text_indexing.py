@@ -101,6 +101,23 @@ def test_lists_of_numbers_are_indexed() -> None:
     assert out["z"].shape == (7,)
 
 
+@each_row("part", ["axes[1:]", "axes[:-1]", "axes[::2]", "axes[::-2]"])
+def test_lists_of_numbers_are_sliced(part: str) -> None:
+    program = f"def f(x, *, axes) {{\n    return reduce_sum(x, axes={part})\n}}\n"
+    program += in_model("return f(x, axes=[0, 1, 2])", inputs="x: f32[4, 5, 6]")
+    out = dmlc.compile(Source("t.dml", program)).run({"x": X})
+    np.testing.assert_allclose(out["y"], X.sum(tuple(eval(part, {"axes": [0, 1, 2]})), keepdims=True))
+
+
+@each_row(
+    "part", ["axes[::0]", "axes[0:1, 0]", "axes[size(x, axis=0):]", "axes[size(x, axis=0)]", "axes[...]", "axes[0][0]"]
+)
+def test_wrong_slices_of_lists(part: str) -> None:
+    program = f"def f(x, *, axes) {{\n    return reduce_sum(x, axes={part})\n}}\n"
+    program += in_model("return f(x, axes=[0, 1, 2])", inputs="x: f32[N, 5, 6]")
+    assert codes(program) == ["E0340"]
+
+
 def test_consts_are_indexed() -> None:
     program = "const c: i64[2, 3] = [[1, 2, 3], [4, 5, 6]]\n" + in_model(
         "return n + c[1, 0], iota(length=c[0][2], dtype=f32)", inputs="n: i64[2]", results="y, z"

@@ -4,7 +4,6 @@ from dmlc.ir import pickling as pickling  # the pickling of graphs
 from dmlc.ir.dim import (
     Dim,
     DimExpr,
-    DimTable,
     Shape,
     dim_names,
     evaluate,
@@ -15,6 +14,7 @@ from dmlc.ir.dim import (
     substitute,
     symbol,
 )
+from dmlc.ir.dim_table import DimTable
 from dmlc.ir.dtype import (
     DTYPE_BY_NAME,
     DTYPES,

@@ -14,7 +14,8 @@ from typing import Any, TypeAlias, TypeVar
 from msgspec import Struct
 
 from dmlc.diagnostics import Diagnostic, Span
-from dmlc.ir.dim import Dim, DimTable, Interval, substitute
+from dmlc.ir.dim import Dim, Interval, substitute
+from dmlc.ir.dim_table import DimTable
 from dmlc.ir.history import AS_WRITTEN, History
 from dmlc.ir.operation import Attributes, Condition, Inference, Operation, OpError
 from dmlc.ir.tensor import Tensor

@@ -16,7 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dmlc.diagnostics import Code, Help, Span
-from dmlc.ir.dim import Dim, DimExpr, DimTable, Interval, substitute, symbol
+from dmlc.ir.dim import Dim, DimExpr, Interval, substitute, symbol
+from dmlc.ir.dim_table import DimTable
 from dmlc.ir.dtype import DType
 from dmlc.ir.tensor import Tensor
 from dmlc.ir.types import TensorType

@@ -179,6 +179,9 @@ def test_linear_questions_of_one_dim_are_always_decided(table: DimTable, k: int,
     (smaller(A, B) * C, "b * c + c * min(a - b, 0)"), (smaller(A, 5) + 1, "min(a + 1, 6)"),
     (smaller(B, A), "min(a, b)"),
     (-(A // 2), "-(a // 2)"),
+    (((A + 1) // 2 + 1) // 2, "(a + 3) // 4"), ((A // 3 - 5) // 2, "(a + 3) // 6 - 3"), (A // 2 // B, "(a // 2) // b"),
+    (A // 2**20 // 2**20, "(a // 1048576) // 1048576"), (A // 2 // -2, "(a // 2) // -2"),
+    (2 * (A // 2) // 3, "(2 * (a // 2)) // 3"), ((A // 2 + B) // 3, "(b + a // 2) // 3"),
 ])  # fmt: skip
 def test_canonical_texts(dim: Dim, text: str) -> None:
     if text == "-(a // 2)":

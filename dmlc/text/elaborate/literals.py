@@ -23,8 +23,6 @@ Known: TypeAlias = bool | int | float | DimExpr | SizeNumber
 
 #: Integers of more bits than this are not an intermediate result of anything.
 _MAX_BITS = 128
-#: A size with a longer text than this was hardly meant.
-_MAX_DIM_TEXT = 400
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
@@ -164,7 +162,7 @@ def _dims(sign: str, a: Known, b: Known) -> Known:
     value = floordiv(a, b) if sign == "//" else a + b if sign == "+" else a - b if sign == "-" else a * b
     if isinstance(value, int):
         return _bounded(value, str(value))
-    if len(value.terms) > _MAX_DIM_TEXT or len(str(value)) > _MAX_DIM_TEXT:
+    if value.is_long:
         raise _wrong(codes.WRONG_SIZE, "this size is too long an expression", None, "name a part of it as a dim")
     return value
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,10 +43,20 @@ def written(source: ProgramSource, choice: Choice, options: Options, *, asked: b
         return model
 
     choice = replace(choice, models={}, prepare=prepare)
-    loaded = {options.opset: load(source, choice, options.opset, options.limits)}
+
+    def read(opset: int) -> Graph:
+        graph = load(source, choice, opset, options.limits)
+        if any(hasattr(node.attributes, "at_opset") for node in graph):
+            from dmlc.inference.carried import require_carried
+
+            require_carried(graph, opset)
+        return graph
+
+    lowest, graph, why = _lowest_opset(read, options.opset, asked=asked)
+    loaded = {lowest: graph}
 
     def at(opset: int, *notes: str) -> Program:
-        graph = loaded.pop(opset, None) or load(source, choice, opset, options.limits)
+        graph = loaded.pop(opset, None) or read(opset)
         if graph.joined is not None:
             _require_joined(graph, opset, options)
         graph = bound(graph, options.binding, options.shapes)
@@ -53,19 +64,38 @@ def written(source: ProgramSource, choice: Choice, options: Options, *, asked: b
         promise(graph, options.ranges)
         return Program(graph, replace(options, opset=opset))
 
-    opset, notes = _joined_opset(loaded[options.opset], options, asked=asked)
-    program = at(opset, *notes)
+    opset, notes = _joined_opset(graph, lowest, options, asked=asked)
+    program = at(opset, *why, *notes)
     return program if asked else _kept_loadable(_kept_on_provider(program, at), at)
 
 
-def _joined_opset(graph: Graph, options: Options, *, asked: bool) -> tuple[int, list[str]]:
-    """The opset for a program that calls models, and why it is not the target's."""
+def _lowest_opset(read: Callable[[int], Graph], wanted: int, *, asked: bool) -> tuple[int, Graph, list[str]]:
+    """The opset for a program with ONNX operators, its graph there, and why it is not the one that is ``wanted``.
+
+    The lowest one above is taken where an operator came later: a program must not be refused because a target is
+    behind.
+    """
+    try:
+        return wanted, read(wanted), []
+    except DmlcError as error:
+        if asked or any(d.code is not codes.NEEDS_OPSET for d in error.diagnostics):
+            raise
+        from onnx.defs import onnx_opset_version
+
+        for opset in range(wanted + 1, onnx_opset_version() + 1):
+            with suppress(DmlcError):
+                return opset, read(opset), [f"opset {opset}, not {wanted}: {error.diagnostics[0].message}"]
+        raise
+
+
+def _joined_opset(graph: Graph, wanted: int, options: Options, *, asked: bool) -> tuple[int, list[str]]:
+    """The opset for a program that calls models, and why it is not the one that is ``wanted``."""
     if graph.joined is None:
-        return options.opset, []
+        return wanted, []
     from dmlc import importers
 
-    opset = importers.join_opset(graph, options.opset, options.target.min_opset, asked=asked)
-    notes = [] if opset == options.opset else [f"opset {opset}, not {options.opset}: a called model needs it"]
+    opset = importers.join_opset(graph, wanted, options.target.min_opset, asked=asked)
+    notes = [] if opset == wanted else [f"opset {opset}, not {wanted}: a called model needs it"]
     return opset, notes
 
 

@@ -35,14 +35,14 @@ class OnnxOperators:
 
 def _operator(domain: str, op_type: str) -> Callable[..., Any]:
     # onnx is loaded when the first operator is carried through, not for graphs that have none
-    from dmlc.inference.carried import carry
+    from dmlc.inference.carried import carry, carry_at_lowest_opset
 
     def function(*operands: TensorLike | None, outputs: int = 1, **attributes: Any) -> Any:
         span = caller()
         home = home_of(operands)
         arguments = arguments_in(home, operands, span)
         try:
-            node = carry(home.graph, domain, op_type, arguments, attributes, outputs, CallSite(span))
+            node = carry_at_lowest_opset(home.graph, domain, op_type, arguments, attributes, outputs, CallSite(span))
         except DmlcError:
             node = carry(home.graph, domain, op_type, arguments, attributes, outputs, call_site(span))
         results = tuple([Tensor(home, value) for value in node.results])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -10,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec.structs import replace
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
+from onnx.defs import onnx_opset_version
 
-from dmlc.diagnostics import DmlcError, around, fail, option
+from dmlc.diagnostics import DmlcError, Label, around, fail, option
 from dmlc.diagnostics.catalogue import shapes, targets
 from dmlc.diagnostics.given import integer_of
 from dmlc.inference.fact import MOST_ELEMENTS, Fact, of_array
@@ -39,7 +41,7 @@ from dmlc.ir import (
 )
 from dmlc.ir.dtype import f32, i64
 from dmlc.ir.size_number import Arithmetic
-from dmlc.onnx_schema.schemas import DOMAIN_VERSIONS, Formal, Schema, find_schema
+from dmlc.onnx_schema.schemas import DOMAIN_VERSIONS, Formal, Schema, find_schema, later_versions, opset_help
 from dmlc.onnx_schema.types import DTYPE_OF, ELEMENT_TYPE, type_proto
 from dmlc.onnx_schema.values import AttributeValue, attribute_protos, canonical_attributes
 from dmlc.ops.attributes import show
@@ -259,25 +261,30 @@ def carry(
     the call, E0506 where the type of a result is not known.
     """
     try:
-        schema = find_schema(domain, op_type, graph.opset)
-        values = _bind_operands(graph, schema, operands, site)
-        record = CarriedAttributes(
-            domain=schema.domain,
-            op_type=op_type,
-            attributes=canonical_attributes(schema, attributes),
-            results=_check_results(schema, results),
-            known=_known(values),
-            opset=graph.opset,
-        )
+        values, record = _bound(graph, graph.opset, (domain, op_type), operands, attributes, results, site)
         record = _with_sizes(graph, record, tuple([None if v is None else v.type for v in values]))
-        op = CARRIED_IMPURE if schema.domain == "" and op_type in _IMPURE else CARRIED
+        op = CARRIED_IMPURE if record.domain == "" and op_type in _IMPURE else CARRIED
         return graph.add(op, values, record, spans=(site.span,) if site.span else ())
     except OpError as error:
         raise DmlcError(diagnose(error, site, operands)) from None
 
 
+def carry_at_lowest_opset(graph: Graph, *call: Any) -> Node:
+    """As ``carry`` for a graph that is made for no opset: it goes up to the lowest one that has the operator."""
+    opset = graph.opset
+    try:
+        return carry(graph, *call)
+    except DmlcError as error:
+        if error.diagnostics[0].code is targets.NEEDS_OPSET:
+            for graph.opset in range(opset + 1, onnx_opset_version() + 1):
+                with suppress(DmlcError):
+                    return carry(graph, *call)
+        graph.opset = opset
+        raise
+
+
 def read_shapes(
-    opset: int,
+    graph: Graph,
     domain: str,
     op_type: str,
     operands: Sequence[Value | None],
@@ -288,18 +295,61 @@ def read_shapes(
 
     Raises ``OpError`` for a call that ``carry`` refuses.
     """
-    schema = find_schema(domain, op_type, opset)
-    record = CarriedAttributes(
-        domain=schema.domain,
-        op_type=op_type,
-        attributes=canonical_attributes(schema, attributes),
-        results=results,
-        known=_known(operands),
-        opset=opset,
-    )
-    found = infer_types(record, tuple([None if v is None else v.type for v in operands]))
+    values, record = _bound(graph, graph.opset, (domain, op_type), operands, attributes, results, CallSite())
+    found = infer_types(record, tuple([None if v is None else v.type for v in values]))
     shapes = [shape for _, shape in found]
     return [None if shape is None else tuple([None if _is_new(d) else d for d in shape]) for shape in shapes]
+
+
+def require_carried(graph: Graph, opset: int) -> None:
+    """Raises ``DmlcError`` E0501 where an operator that is carried through came after the opset."""
+    for node in graph:
+        if isinstance(node.attributes, CarriedAttributes) and node.attributes.opset != opset:
+            a = node.attributes
+            try:
+                _bound(graph, opset, (a.domain, a.op_type), node.operands, dict(a.attributes), a.results, CallSite())
+            except OpError as error:
+                raise fail(error.code, error.message, *map(Label, node.spans[:1]), help=error.help) from None
+
+
+def _bound(
+    graph: Graph,
+    opset: int,
+    operator: tuple[str, str],
+    operands: Sequence[Argument],
+    attributes: dict[str, Any],
+    results: int,
+    site: CallSite,
+) -> tuple[list[Value | None], CarriedAttributes]:
+    """The operands and the record of a call, checked against the operator's declaration at the opset.
+
+    Raises ``OpError``: E0501 for a call that a later declaration allows.
+    """
+
+    def at(opset: int) -> tuple[list[Value | None], CarriedAttributes]:
+        schema = find_schema(*operator, opset)
+        values = _bind_operands(graph, schema, operands, site)
+        record = CarriedAttributes(
+            domain=schema.domain,
+            op_type=schema.name,
+            attributes=canonical_attributes(schema, attributes),
+            results=_check_results(schema, results),
+            known=_known(values),
+            opset=opset,
+        )
+        return values, record
+
+    try:
+        return at(opset)
+    except OpError as error:
+        for later in () if error.code is targets.NEEDS_OPSET else later_versions(*operator, opset):
+            try:
+                at(later)
+            except OpError:
+                continue
+            message = f"{error.message}; ONNX allows it from opset {later} on, not at {opset}"
+            raise OpError(targets.NEEDS_OPSET, message, at=error.at, help=opset_help(later)) from None
+        raise
 
 
 def _check_results(schema: Schema, results: int) -> int:

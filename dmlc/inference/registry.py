@@ -57,10 +57,10 @@ def _find(domain: str, op_type: str, opset: int) -> Rule | None:
     return rows[index - 1][1] if index else None
 
 
-def ruled_operators() -> set[str]:
-    """The names of the operators that have a rule, whatever their domain."""
+def ruled_operators(domain: str | None = None) -> set[str]:
+    """The names of the operators of a domain that have a rule; of all domains without one."""
     _load()
-    return {name for _, name in _RULES}
+    return {name for found, name in _RULES if domain in (None, found)}
 
 
 def has_rule(domain: str, op_type: str, opset: int) -> bool:

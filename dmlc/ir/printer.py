@@ -20,7 +20,7 @@ from dmlc.ir.dtype import DTYPE_BY_NAME, DType
 from dmlc.ir.graph import Graph, Node, Value
 from dmlc.ir.operation import Attributes, Operand
 from dmlc.ir.tensor import Tensor
-from dmlc.ir.types import TensorType
+from dmlc.ir.types import TensorType, is_absent
 
 #: Words that cannot stand as a bare name.
 _KEYWORDS = frozenset(DTYPE_BY_NAME) | {
@@ -104,6 +104,8 @@ class _Printer:
             yield f"dim {quoted(name)} {_bounds(interval)}"
         for value in graph.inputs:
             self.names[value] = self._unique(value.name)
+            if self.spell and _is_long(value.type):
+                raise UnwritableSize(f"a size of input {value.name} is too long an expression")
         body = []
         constants = []
         for node in graph:
@@ -144,8 +146,9 @@ class _Printer:
         reshaped = []
         left = []
         for i, value in enumerate(node.results):
-            raw = None if shapes is None else self._raw(value, shapes[i])
-            left.append(self._define(value) if raw is None else quoted(raw))
+            is_dropped = self.spell is not None and is_absent(value.type)
+            raw = None if shapes is None or is_dropped else self._raw(value, shapes[i])
+            left.append("_" if is_dropped else self._define(value) if raw is None else quoted(raw))
             if raw is not None:
                 sizes = ", ".join(map(self.held, value.type.shape))
                 reshaped.append(f"{self._define(value)} = reshape({quoted(raw)}, shape=[{sizes}])")
@@ -170,7 +173,8 @@ class _Printer:
 
     def _is_written(self, type: TensorType) -> bool:
         """Return whether a program can declare the type of a result."""
-        return not _is_clamped(type) and all(name in self.own for size in type.shape for name in dim_names(size))
+        names = {name for size in type.shape for name in dim_names(size)}
+        return not _is_clamped(type) and not _is_long(type) and names <= self.own
 
     def _define(self, value: Value) -> str:
         name = self.names[value] = self._unique(value.name)
@@ -178,7 +182,7 @@ class _Printer:
             for axis, size in enumerate(value.type.shape):
                 if isinstance(size, DimExpr):
                     text = f"size({quoted(name)}, axis={axis})"
-                    if size.is_clamped:
+                    if size.is_clamped or size.is_long:
                         self.holders.setdefault(size, text)
                     elif size.name is not None and size.name not in self.own:
                         self.told.setdefault(size.name, text)
@@ -186,8 +190,12 @@ class _Printer:
 
     def held(self, size: Dim) -> str:
         """A size of an attribute as a program writes it: as it is, or from a size of a value before."""
-        if isinstance(size, int) or not size.is_clamped:
+        if isinstance(size, int) or not (size.is_clamped or size.is_long):
             return self._told_size(size)
+        if size.is_long:
+            if size not in self.holders:
+                raise UnwritableSize(f"no value has the size {str(size)[:40]}..., which is too long an expression")
+            return self.holders[size]
         for held, text in self.holders.items():
             rest = size - held
             if rest == 0:
@@ -281,6 +289,10 @@ def _infix(node: Node, operands: list[str]) -> str | None:
 
 def _is_clamped(type: TensorType) -> bool:
     return any(isinstance(size, DimExpr) and size.is_clamped for size in type.shape)
+
+
+def _is_long(type: TensorType) -> bool:
+    return any(isinstance(size, DimExpr) and size.is_long for size in type.shape)
 
 
 def _call(node: Node, write: Callable[[Dim], str]) -> tuple[str, list[str]]:

@@ -36,8 +36,10 @@ class Formal(Struct, frozen=True):
 
 
 class Schema(Struct, frozen=True):
-    """A declared operator. ``attributes`` maps a name to (kind, required); ``same_as_first`` is the typing rule of
-    operators that onnx does not know: one result of the first operand's type."""
+    """A declared operator. ``attributes`` maps a name to (kind, required).
+
+    An operator with ``is_unchecked`` is taken as it is written: its attributes have the kinds of their values.
+    """
 
     domain: str
     name: str
@@ -46,7 +48,7 @@ class Schema(Struct, frozen=True):
     most: int
     results: tuple[int, int]
     attributes: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
-    same_as_first: bool = False
+    is_unchecked: bool = False
 
     @property
     def full_name(self) -> str:
@@ -77,7 +79,7 @@ def _find(domain: str, name: str, opset: int) -> Schema:
         raise OpError(
             codes.NEEDS_OPSET,
             f"ONNX has {name} from opset {lowest} on, not at {opset}",
-            help=f"use {option('--opset ', 'opset=')}{lowest}",
+            help=opset_help(lowest),
         )
     schema = defs.get_schema(name, opset, domain)
     if schema.deprecated:
@@ -86,6 +88,17 @@ def _find(domain: str, name: str, opset: int) -> Schema:
         help = writing(instead, CALLEE, safe=True) if instead else "use what took its place"
         raise OpError(codes.UNKNOWN_ONNX_OPERATOR, message, help=help)
     return _convert(schema, domain)
+
+
+def opset_help(lowest: int) -> str:
+    """The help where an operator came after the opset. Without the option the opset is found by itself."""
+    return f"leave out {option('--opset', 'opset=')}: the lowest opset for it is {lowest}"
+
+
+def later_versions(domain: str, name: str, opset: int) -> list[int]:
+    """The opsets after this one at which ONNX declared the operator anew."""
+    versions = [] if plain_domain(domain) else _versions().get("", {}).get(name, [])
+    return sorted([version for version in versions if version > opset])
 
 
 @lru_cache(maxsize=1)
@@ -135,24 +148,45 @@ def _tensor_types(texts: Sequence[str]) -> list[str]:
     return sorted([n for n in names if n in TYPE_NAMES], key=list(TYPE_NAMES).index)
 
 
-def _same(name: str, *, bias: int = 0, attributes: Mapping[str, tuple[str, bool]] | None = None) -> Schema:
+def _elementwise(name: str, *, bias: int = 0, attributes: Mapping[str, tuple[str, bool]] | None = None) -> Schema:
     """An elementwise operator of com.microsoft; ``bias`` is 1 for an optional second operand, 2 for a required one."""
     floats = tuple([d for d in DTYPES if d.is_float])
     formals = [Formal("X", "T", floats)]
     if bias:
         formals.append(Formal("bias", "T", floats, optional=bias == 1))
     least = 1 + (bias == 2)
-    return Schema(MICROSOFT, name, tuple(formals), least, len(formals), (1, 1), attributes or {}, same_as_first=True)
+    return Schema(MICROSOFT, name, tuple(formals), least, len(formals), (1, 1), attributes or {})
 
 
-#: Operators of ONNX Runtime's own domain whose result has the type of their first operand
-#: (onnxruntime, docs/ContribOperators.md). The onnx package has no schemas of that domain.
+def _unchecked(name: str) -> Schema:
+    """An operator of com.microsoft whose declaration is not known here: ONNX Runtime checks it when it loads."""
+    operand = Formal("operand", "T", DTYPES, optional=True, variadic=True, homogeneous=False)
+    return Schema(MICROSOFT, name, (operand,), 1, _MOST, (1, _MOST), is_unchecked=True)
+
+
+#: No operator of ``com.microsoft`` has more operands or results.
+_MOST = 64
+#: Operators of ONNX Runtime's own domain (onnxruntime, docs/ContribOperators.md). The onnx package has no schemas of
+#: that domain. ``dmlc/inference/rules`` has a rule for each.
 _MICROSOFT: dict[str, Schema] = {
     schema.name: schema
     for schema in (
-        _same("Gelu"),
-        _same("FastGelu", bias=1),
-        _same("BiasGelu", bias=2),
-        _same("QuickGelu", attributes={"alpha": ("FLOAT", False)}),
+        _elementwise("Gelu"),
+        _elementwise("FastGelu", bias=1),
+        _elementwise("BiasGelu", bias=2),
+        _elementwise("QuickGelu", attributes={"alpha": ("FLOAT", False)}),
+        *map(
+            _unchecked,
+            (
+                *("Attention", "BiasAdd", "BiasSoftmax", "BiasSplitGelu", "DecoderMaskedMultiHeadAttention"),
+                *("DequantizeLinear", "DynamicQuantizeLSTM", "DynamicQuantizeMatMul"),
+                *("EmbedLayerNormalization", "FusedConv", "FusedGemm", "FusedMatMul"),
+                *("FusedMatMulActivation", "GatedAdd", "GatedRMSNorm", "GroupNorm", "GroupQueryAttention"),
+                *("Inverse", "MatMulBnb4", "MatMulIntegerToFloat", "MatMulNBits", "MoE"),
+                *("MultiHeadAttention", "QAttention", "QLinearAdd", "QLinearLeakyRelu", "QLinearMul"),
+                *("QLinearSigmoid", "QuantizeLinear", "RotaryEmbedding", "ScaledSiLU"),
+                *("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "TransposeMatMul"),
+            ),
+        ),
     )
 }

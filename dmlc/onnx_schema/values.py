@@ -27,7 +27,7 @@ def canonical_attributes(schema: Schema, given: dict[str, Any]) -> tuple[tuple[s
     """
     out = []
     for name, raw in given.items():
-        known = schema.attributes.get(name)
+        known = (_kind_of(schema, name, raw), False) if schema.is_unchecked else schema.attributes.get(name)
         if known is None:
             takes = "it takes " + ", ".join(schema.attributes) if schema.attributes else "it takes none"
             help = suggestion(name, schema.attributes, then=takes)
@@ -48,6 +48,23 @@ def canonical_attributes(schema: Schema, given: dict[str, Any]) -> tuple[tuple[s
     return tuple(sorted(out, key=lambda pair: pair[0]))
 
 
+def _kind_of(schema: Schema, name: str, raw: Any) -> str:
+    """The kind of ONNX attribute that a value is written as. Raises ``OpError`` E0304 where that is not clear."""
+    if isinstance(raw, (Tensor, np.ndarray)):
+        return "TENSOR"
+    items = raw if isinstance(raw, (list, tuple)) else [raw]
+    for kind, types in _KINDS.items():
+        if items and all(isinstance(item, types) for item in items):
+            return f"{kind}S" if items is raw else kind
+    what = "an integer, a number, a word or a list of these that is not empty"
+    raise OpError(codes.WRONG_ATTRIBUTE, f"{name} of {schema.full_name} must be {what}, not {show(raw)}", at=name)
+
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "INT": (int, np.integer, DType),
+    "FLOAT": (int, float, np.integer, np.floating),
+    "STRING": (str,),
+}
 _MEANING = {
     "INT": "an integer", "FLOAT": "a number", "STRING": "a word", "TENSOR": "a tensor",
     "INTS": "a list of integers", "FLOATS": "a list of numbers", "STRINGS": "a list of words",
@@ -111,7 +128,7 @@ def attribute_protos(attributes: tuple[tuple[str, AttributeValue], ...], schema:
     for name, value in attributes:
         if isinstance(value, Tensor):
             value = numpy_helper.from_array(value.array)
-        kind = schema.attributes[name][0]
+        kind = _kind_of(schema, name, value) if schema.is_unchecked else schema.attributes[name][0]
         proto = helper.make_attribute(name, value, attr_type=getattr(AttributeProto, kind))
         out.append(proto)
     return out

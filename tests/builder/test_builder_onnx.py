@@ -76,3 +76,14 @@ def test_mistakes_name_the_python_line(g: dmlc.Graph) -> None:
 def test_names_with_underscores_are_not_operators() -> None:
     with pytest.raises(AttributeError):
         dmlc.onnx._private  # noqa: B018
+
+
+def test_operators_that_came_after_the_opset_of_the_target() -> None:
+    g = dmlc.Graph("m")
+    x = g.input("x", dtype="float32", shape=(1, 2, 3, 4))
+    g.output("y", dmlc.onnx.Gelu(x))
+    assert dmlc.compile(g, target="directml:ort-1.17").opset == 20
+    g.output("z", dmlc.onnx.Attention(x, x, x))
+    assert dmlc.compile(g, target="cpu").opset == 23
+    with pytest.raises(dmlc.DmlcError, match=r"E0501.*Gelu.*leave out opset=: the lowest opset for it is 20"):
+        dmlc.compile(g, target="directml:ort-1.17", opset=18)

@@ -187,6 +187,130 @@ def test_writing_the_program_again_adds_no_lines(tmp_path: Path) -> None:
         assert dmlc.compile(Source("m.dml", again)).artifact("dml").payload.count("\n") <= again.count("\n"), name
 
 
+def _levels(count: int) -> onnx.ModelProto:
+    """Features of the levels of a detector, each of half the height and width, in one list."""
+    nodes, weights = [], {"rows": np.int64([0, 2, -1]), "flat": np.int64([-1, 2])}
+    for i in range(count):
+        nodes.append(node("Conv", [f"r{i - 1}" if i else "x", f"k{i}"], [f"c{i}"], strides=[2, 2], pads=[1, 1, 1, 1]))
+        nodes.append(node("Relu", [f"c{i}"], [f"r{i}"]))
+        nodes.append(node("Reshape", [f"r{i}", "rows"], [f"f{i}"]))
+        weights[f"k{i}"] = np.full((2, 2, 3, 3), 0.1, np.float32)
+    nodes.append(node("Concat", [f"f{i}" for i in range(count)], ["all"], axis=2))
+    nodes.append(node("Transpose", ["all"], ["t"], perm=[0, 2, 1]))
+    nodes.append(node("Reshape", ["t", "flat"], ["l"]))
+    nodes.append(node("Softmax", ["l"], ["p"], axis=-1))
+    return model(nodes, [info("x", ["N", 2, "H", "W"])], [info("p", None), info("all", None)], **weights)
+
+
+def _strides(count: int) -> onnx.ModelProto:
+    """Convolutions of one picture, each with strides of its own, in one list."""
+    nodes, weights = [], {"rows": np.int64([0, 1, -1])}
+    for i in range(count):
+        nodes.append(node("Conv", ["x", f"k{i}"], [f"c{i}"], strides=[2 + i, 2]))
+        nodes.append(node("Reshape", [f"c{i}", "rows"], [f"f{i}"]))
+        weights[f"k{i}"] = np.full((1, 1, 2 + i, 3), 0.1, np.float32)
+    nodes.append(node("Concat", [f"f{i}" for i in range(count)], ["all"], axis=2))
+    nodes.append(node("Shape", ["all"], ["s"]))
+    nodes.append(node("ConstantOfShape", ["s"], ["z"]))
+    nodes.append(node("Add", ["all", "z"], ["y"]))
+    return model(nodes, [info("x", ["N", 1, "H", "W"])], [info("y", None)], **weights)
+
+
+@pytest.mark.parametrize(
+    ("proto", "shape"), [(_levels(7), (2, 2, 150, 130)), (_strides(90), (2, 1, 100, 100))], ids=["levels", "strides"]
+)
+def test_sums_of_divided_sizes_are_written(proto: onnx.ModelProto, shape: tuple[int, ...], tmp_path: Path) -> None:
+    path = tmp_path / "m.dml"
+    dmlc.compile(proto).save(path)
+    feeds = {"x": np.random.default_rng(3).normal(size=shape).astype(np.float32)}
+    before, after = dmlc.compile(proto).run(feeds, "cpu"), dmlc.compile(path).run(feeds, "cpu")
+    for name in before:
+        np.testing.assert_allclose(after[name], before[name], rtol=1e-6)
+
+
+def test_a_size_that_is_too_long_and_that_no_value_has_is_refused() -> None:
+    proto = _strides(90)
+    del proto.graph.node[-3:]
+    proto.graph.node.append(node("Reshape", ["all", "flat"], ["y"]))
+    proto.graph.initializer.append(numpy_helper.from_array(np.int64([-1, 1]), "flat"))
+    with pytest.raises(dmlc.DmlcError, match=r"E0508.*too long an expression"):
+        dmlc.compile(proto).artifact("dml")
+
+
+def test_operators_of_onnx_runtime_are_read_again(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    proto = model(
+        [
+            node("FusedMatMul", ["x", "m"], ["s"], domain="com.microsoft", alpha=2.0),
+            node("SkipLayerNormalization", ["s", "x", "g"], ["n"], domain="com.microsoft", epsilon=1.0),
+            node("MultiHeadAttention", ["n", "n", "n"], ["a"], domain="com.microsoft", num_heads=2),
+            node(
+                *("DynamicQuantizeLSTM", ["a", "w", "r", "", "", "", "", "", "ws", "wz", "rs", "rz"], ["y", "", "c"]),
+                domain="com.microsoft", hidden_size=3, activations=["Sigmoid", "Tanh", "Tanh"],
+            ),
+        ],
+        [info("x", ["n", 3, 4])],
+        [info("y", None), info("c", None)],
+        m=np.eye(4, dtype=np.float32),
+        g=np.ones(4, np.float32),
+        w=rng.integers(-9, 9, (1, 4, 12), dtype=np.int8),
+        r=rng.integers(-9, 9, (1, 3, 12), dtype=np.int8),
+        ws=np.float32([0.1]), wz=np.int8([0]), rs=np.float32([0.1]), rz=np.int8([0]),
+    )  # fmt: skip
+    proto.opset_import.add(domain="com.microsoft", version=1)
+    path = tmp_path / "m.dml"
+    dmlc.compile(proto, target="cpu").save(path)
+    feeds = {"x": rng.normal(size=(2, 3, 4)).astype(np.float32)}
+    before = dmlc.compile(proto, target="cpu").run(feeds, "cpu")
+    again = dmlc.compile(path, target="cpu")
+    assert "DynamicQuantizeLSTM" in [n.op_type for n in again.to_onnx().graph.node]
+    after = again.run(feeds, "cpu")
+    for name in before:
+        np.testing.assert_allclose(after[name], before[name], rtol=1e-5, atol=1e-6)
+
+
+def test_results_that_a_node_leaves_out_are_dropped(tmp_path: Path) -> None:
+    weights = {"w": np.ones((1, 12, 2), np.float32), "r": np.ones((1, 12, 3), np.float32)}
+    nodes = [node("LSTM", ["x", "w", "r"], ["", "h", "c"], hidden_size=3), node("Relu", ["c"], ["y"])]
+    proto = model(nodes, [info("x", ["t", 1, 2])], [info("y", None), info("h", None)], **weights)
+    path = tmp_path / "m.dml"
+    dmlc.compile(proto).save(path)
+    assert "    _, h, c = onnx.LSTM(x, w, r, hidden_size=3)" in path.read_text()
+    feeds = {"x": np.ones((4, 1, 2), np.float32)}
+    before, after = dmlc.compile(proto).run(feeds, "cpu"), dmlc.compile(path).run(feeds, "cpu")
+    for name in ("y", "h"):
+        np.testing.assert_array_equal(after[name], before[name])
+
+
+def test_an_operator_that_reading_does_not_know_is_refused() -> None:
+    proto = model([node("Turn", ["x"], ["y"], domain="my.domain")], [info("x", [2])], [info("y", [2])])
+    proto.opset_import.add(domain="my.domain", version=1)
+    with pytest.raises(dmlc.DmlcError, match=r"E0508.*my\.domain\.Turn.*no operator Turn"):
+        dmlc.compile(proto, target="onnx").artifact("dml")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "opset"),
+    [
+        ([node("Attention", ["q", "q", "q"], ["y"])], 23),
+        ([node("Cast", ["q"], ["i"], to=TensorProto.INT8), node("BitShift", ["i", "i"], ["y"], direction="LEFT")], 28),
+    ],
+)
+def test_operators_that_came_after_the_opset_of_the_target(nodes: list[onnx.NodeProto], opset: int) -> None:
+    graph = helper.make_graph(nodes, "g", [info("q", [1, 2, 3, 4])], [onnx.ValueInfoProto(name="y")])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    text = Source("m.dml", dmlc.compile(proto, target="onnx").artifact("dml").payload)
+    for target in ("onnx", "cpu", "directml", "directml:ort-1.17"):
+        again = dmlc.compile(text, target=target)
+        assert again.opset == opset
+        assert any(f"opset {opset}, not " in line for line in again.source_graph.notes)
+    with pytest.raises(dmlc.DmlcError) as caught:
+        dmlc.compile(text, target="onnx", opset=20)
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code.id == "E0501"
+    assert diagnostic.help == f"leave out opset=: the lowest opset for it is {opset}"
+
+
 @pytest.mark.parametrize("name", ["past + seq", "N+1", "2n", "in", "inf", "batch size", "#"])
 def test_dims_of_any_name(name: str, tmp_path: Path) -> None:
     # exporters name sizes as they come; they were written bare, which no program is

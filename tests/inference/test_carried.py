@@ -13,9 +13,10 @@ import dmlc
 from dmlc.codegen.onnx import emit
 from dmlc.diagnostics import DmlcError, Source, Span
 from dmlc.inference.carried import CARRIED, CARRIED_IMPURE, CarriedAttributes, carry
+from dmlc.inference.registry import ruled_operators
 from dmlc.ir import DTYPES, Dim, Graph, Node, OpError, Tensor, TensorType, Value, as_dtype, symbol
 from dmlc.ir.dtype import f16, f32, i32, i64
-from dmlc.onnx_schema.schemas import TYPE_NAMES
+from dmlc.onnx_schema.schemas import TYPE_NAMES, find_schema
 from dmlc.ops.call import CallSite
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.targets import load_target
@@ -144,7 +145,8 @@ def test_the_operator_is_that_of_the_opset() -> None:
     """Softmax below 13 flattens; Gelu came with 20."""
     assert Call("Softmax", IMAGE, axis=1, opset=12).types == ["f32[2, 3, 8, 8]"]
     code, message, help = refused("Gelu", IMAGE, opset=17)
-    assert (code, message, help) == ("E0501", "ONNX has Gelu from opset 20 on, not at 17", "use opset=20")
+    assert (code, message, help) == ("E0501", "ONNX has Gelu from opset 20 on, not at 17", help)
+    assert help == "leave out opset=: the lowest opset for it is 20"
     call = Call("Gelu", IMAGE, opset=20)
     older = call.node.attributes_as(CarriedAttributes).at_opset(13)
     with pytest.raises(OpError, match="from opset 20"):
@@ -187,9 +189,36 @@ def test_unknown_names(name: str) -> None:
 
 def test_unknown_names_of_other_domains() -> None:
     assert refused("FastGlu", IMAGE, domain="com.microsoft")[2] == 'did you mean "FastGelu"?'
-    assert "FastGelu" in refused("Attention", IMAGE, domain="com.microsoft")[2]
+    assert "FastGelu" in refused("Foo", IMAGE, domain="com.microsoft")[2]
     assert refused("Foo", IMAGE, domain="my.domain")[0] == "E0504"
     assert refused("Upsample", IMAGE)[1] == "ONNX took Upsample out at opset 10"
+
+
+def test_a_call_that_a_later_opset_allows() -> None:
+    shifted = np.ones(4, np.int8)
+    code, message, help = refused("BitShift", shifted, shifted, direction="LEFT")
+    assert code == "E0501"
+    assert "X of BitShift cannot be i8" in message
+    assert "from opset 28 on, not at 21" in message
+    assert help == "leave out opset=: the lowest opset for it is 28"
+    assert refused("BitShift", IMAGE, IMAGE, direction="LEFT")[0] == "E0309"
+
+
+def test_attributes_of_operators_that_onnx_does_not_declare() -> None:
+    """Each is stored as it is written: an integer, a number, a word, or a list of these."""
+    written = {"num_heads": 2, "scale": 1.0, "rotary": [1.0, 2], "do": "x", "sizes": [1, 2], "words": ["a", "b"]}
+    call = Call("MultiHeadAttention", np.ones((1, 2, 4), np.float32), domain="com.microsoft", **written)
+    kinds = {a.name: onnx.AttributeProto.AttributeType.Name(a.type) for a in call.model().graph.node[0].attribute}
+    assert kinds == {
+        "num_heads": "INT", "scale": "FLOAT", "rotary": "FLOATS", "do": "STRING", "sizes": "INTS", "words": "STRINGS",
+    }  # fmt: skip
+    code, message, _ = refused("Inverse", IMAGE, domain="com.microsoft", sizes=[])
+    assert (code, "must be an integer, a number, a word" in message) == ("E0304", True)
+
+
+def test_every_operator_of_onnx_runtime_with_a_rule_is_called() -> None:
+    for name in ruled_operators("com.microsoft"):
+        assert find_schema("com.microsoft", name, 21).name == name
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 
 from dmlc.codegen.artifact import Artifact, signature_of
 from dmlc.diagnostics import DmlcError, Label, fail
 from dmlc.diagnostics.catalogue import targets as codes
 from dmlc.inference.carried import read_shapes
-from dmlc.ir import FOREIGN, Array, Dim, DimExpr, DimTable, Graph, Node, OpError, Tensor, dim_names
+from dmlc.ir import FOREIGN, Array, Dim, DimExpr, DimTable, Graph, Node, OpError, Tensor, Value, dim_names, is_absent
 from dmlc.ir.printer import UnwritableSize, number_text, print_graph, string_text
 from dmlc.onnx_schema.origin import NodeOrigin
 from dmlc.onnx_schema.versions import unchanged
@@ -67,16 +67,16 @@ def _filled(node: Node, shape: str) -> str | None:
 def _read_shapes(graph: Graph, node: Node) -> list[list[Dim | None]] | None:
     """The shapes of the results of an ONNX operator as they are when its call is read.
 
-    Raises ``DmlcError`` E0508 where reading does not know a rank.
+    Raises ``DmlcError`` E0508 for a call that reading refuses, and where it does not know a rank.
     """
     if node.op not in (OPAQUE, OPAQUE_IMPURE):
         return None
     a = node.attributes_as(OpaqueAttributes)
     given = {} if _is_filled(node) else dict(a.attributes)
     try:
-        found = read_shapes(graph.opset, a.domain, a.op_type, node.operands, given, len(node.results))
-    except OpError:
-        return None  # reading it reports what is wrong
+        found = read_shapes(graph, a.domain, a.op_type, node.operands, given, len(node.results))
+    except OpError as error:
+        raise _refusal(f"{_name(node)} cannot be written in a program: {error.message}", node) from None
     if any(shape is None for shape in found):
         raise _refusal(f"{_name(node)} gives a value whose rank only the model knows", node)
     return [list(shape) for shape in found if shape is not None]
@@ -113,9 +113,10 @@ def _check(graph: Graph) -> None:
             raise _refusal(f"input {value.name} has a type that the language does not have")
         if value in graph.defaults:
             raise _refusal(f"input {value.name} has a default, which a program cannot say")
+    outputs = {value for _, value in graph.outputs}
     for node in graph:
         if node.op in (OPAQUE, OPAQUE_IMPURE):
-            _check_opaque(node, graph.opset)
+            _check_opaque(node, graph.opset, outputs)
     odd = next((name for name in _names(graph) if "`" in name or _CONTROL.search(name)), None)
     if odd is not None:
         raise _refusal(f"the name {odd!r} cannot be quoted in a program")
@@ -130,11 +131,12 @@ def _names(graph: Graph) -> Iterator[str]:
     yield from {name for value in values for size in value.shape for name in dim_names(size)}
 
 
-def _check_opaque(node: Node, opset: int) -> None:
+def _check_opaque(node: Node, opset: int, outputs: Collection[Value]) -> None:
     a = node.attributes_as(OpaqueAttributes)
     if node.regions:
         raise _refusal(f"{_name(node)} holds a graph", node)
-    if a.op_type == "Initializer" or any(r.type.dtype is FOREIGN for r in node.results):
+    foreign = [r for r in node.results if r.type.dtype is FOREIGN]
+    if a.op_type == "Initializer" or any(r.uses or r in outputs or not is_absent(r.type) for r in foreign):
         raise _refusal(f"{_name(node)} gives a value of a type that the language does not have", node)
     for name, value in () if _is_filled(node) else a.attributes:
         texts = value if isinstance(value, tuple) else (value,)

@@ -9,6 +9,7 @@ from dmlc.codegen.onnx.registry import lowers
 from dmlc.diagnostics import Label, fail
 from dmlc.inference.carried import CARRIED, CARRIED_IMPURE, CarriedAttributes
 from dmlc.ir import Node, OpError
+from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.onnx_schema.schemas import find_schema
 from dmlc.onnx_schema.values import attribute_protos
 
@@ -23,6 +24,6 @@ def carried(emitter: Emitter, node: Node) -> Sequence[str]:
     protos = attribute_protos(a.attributes, schema)
     operands = [emitter.of(v) for v in node.operands]
     out = emitter.ops(a.op_type, operands, a.results, domain=a.domain, protos=protos)
-    if schema.same_as_first:
+    if schema.domain == MICROSOFT:
         emitter.note(f"{a.full_name} is ONNX Runtime's own operator: onnx's checker does not know it")
     return out

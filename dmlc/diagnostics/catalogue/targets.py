@@ -6,7 +6,7 @@ NEEDS_OPSET = declare(
     "E0501",
     "an operation needs a newer ONNX opset",
     """At the opset that was asked for, ONNX has neither the operator nor an equivalent. The message names the lowest
-    opset that works; without `--opset` the target's own is used.""",
+    opset that works. Without `--opset` the target's own is used, or the lowest one above that has every operator.""",
     example="""
 $ dmlc compile gelu.dml --opset 17       # y = onnx.Gelu(x)
 error[E0501]: ONNX has Gelu from opset 20 on, not at 17

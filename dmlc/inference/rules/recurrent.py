@@ -8,16 +8,29 @@ from dmlc.inference.fact import Fact
 from dmlc.inference.query import Fault, Query
 from dmlc.inference.registry import rule
 from dmlc.ir import Dim, Shape, floordiv
+from dmlc.onnx_schema.domains import MICROSOFT
 
 
 @rule("GRU", "LSTM", "RNN")
 def recurrent(q: Query) -> Sequence[Fact]:
-    x, w, r = q.shape(0), q.shape(1), q.shape(2)
+    x, w = q.shape(0), q.shape(1)
     if x is not None and w is not None and len(x) == len(w) == 3:
         q.fails_unless_equal(x[2], w[2], "the sizes of the operand and the weights")
+    return _states(q, 2)
+
+
+@rule("DynamicQuantizeLSTM", domain=MICROSOFT)
+def quantized_lstm(q: Query) -> Sequence[Fact]:
+    """An LSTM whose weights lie transposed."""
+    return _states(q, 1)
+
+
+def _states(q: Query, axis: int) -> Sequence[Fact]:
+    """The results of a recurrent layer; ``axis`` of the recurrence weights is the hidden size."""
+    x, r = q.shape(0), q.shape(2)
     directions = 2 if q.word("direction", "forward") == "bidirectional" else 1
     given = q.attributes.get("hidden_size")
-    hidden: Dim = given if isinstance(given, int) else (r[2] if r is not None else q.new_dim())
+    hidden: Dim = given if isinstance(given, int) else (r[axis] if r is not None else q.new_dim())
     first, second = (q.new_dim(), q.new_dim()) if x is None else x[:2]
     length, batch = (second, first) if q.integer("layout") else (first, second)
     element = q.element(0)

@@ -106,15 +106,12 @@ class _Printer:
             self.names[value] = self._unique(value.name)
             if self.spell and _is_long(value.type):
                 raise UnwritableSize(f"a size of input {value.name} is too long an expression")
-        body = []
         constants = []
-        for node in graph:
-            tensor = _constant(node)
-            if tensor is None:
-                body.append("    " + self._statement(node))
-            elif not self._inlined(node.result, tensor):
+        for node, tensor in _constants_in_use_order(graph):
+            if not self._inlined(node.result, tensor):
                 name = self.names[node.result] = self._unique(node.result.name, "c")
                 constants.append(f"const {quoted(name)}: {tensor.type} = {self._data(tensor)}")
+        body = ["    " + self._statement(node) for node in graph if _constant(node) is None]
         yield from constants
         if graph.dims.bounds or constants:
             yield ""
@@ -251,6 +248,14 @@ class _Printer:
             origin = f" of {tensor.note}" if tensor.note else ""
             return f"...  # {tensor.size} elements{origin}"
         return _nested(tensor.array)
+
+
+def _constants_in_use_order(graph: Graph) -> list[tuple[Node, Tensor]]:
+    """The constants as the body uses them: reading a program and writing it again keeps this order."""
+    used = [value.producer for node in graph for value in node.operands if value is not None]
+    used += [value.producer for _, value in graph.outputs]
+    found = [(node, _constant(node)) for node in dict.fromkeys([*used, *graph]) if node is not None]
+    return [(node, tensor) for node, tensor in found if tensor is not None]
 
 
 def _constant(node: Node) -> Tensor | None:

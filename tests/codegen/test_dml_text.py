@@ -311,6 +311,17 @@ def test_operators_that_came_after_the_opset_of_the_target(nodes: list[onnx.Node
     assert diagnostic.help == f"leave out opset=: the lowest opset for it is {opset}"
 
 
+def test_writing_a_program_that_was_read_changes_no_byte() -> None:
+    """Constants stand in the order of their use, whatever the order of the model's weights is."""
+    proto = head()
+    weights = list(proto.graph.initializer)
+    for order in (weights, weights[::-1]):
+        del proto.graph.initializer[:]
+        proto.graph.initializer.extend(order)
+        text = dmlc.compile(proto).artifact("dml").payload
+        assert dmlc.compile(Source("m.dml", text)).artifact("dml").payload == text
+
+
 @pytest.mark.parametrize("name", ["past + seq", "N+1", "2n", "in", "inf", "batch size", "#"])
 def test_dims_of_any_name(name: str, tmp_path: Path) -> None:
     # exporters name sizes as they come; they were written bare, which no program is

@@ -133,10 +133,10 @@ def test_a_number_whose_dtype_nothing_else_gives_is_a_const() -> None:
     values = [m.call(GATHER, x, index), m.call(ADD, one, two), m.call(CONCAT, x, m.constant([4.0]), axis=0)]
     m.graph.set_outputs([(f"y{i}", v) for i, v in enumerate(values)] + [("c", one)])
     text = print_graph(m.graph)
-    assert "const c0: i32[] = 1\nconst c1: f32[] = 1.0\nconst c2: f32[] = 2.0\nconst c5: f32[1] = [4.0]\n" in text
+    assert "const c0: i32[] = 1\nconst c1: f32[] = 1.0\nconst c2: f32[] = 2.0\nconst c3: f32[1] = [4.0]\n" in text
     assert "= gather(x, c0)" in text
     assert "= c1 + c2" in text
-    assert "return t3, t4, t6, c1" in text
+    assert "return t4, t5, t6, c1" in text
 
 
 @each_row(("data", "dtype", "text"), [

@@ -44,19 +44,19 @@ def written(source: ProgramSource, choice: Choice, options: Options, *, asked: b
 
     choice = replace(choice, models={}, prepare=prepare)
 
-    def read(opset: int) -> Graph:
+    def read(opset: int, meant: int | None = None) -> Graph:
         graph = load(source, choice, opset, options.limits)
         if any(hasattr(node.attributes, "at_opset") for node in graph):
             from dmlc.inference.carried import require_carried
 
-            require_carried(graph, opset)
+            require_carried(graph, opset, meant)
         return graph
 
     lowest, graph, why = _lowest_opset(read, options.opset, asked=asked)
     loaded = {lowest: graph}
 
     def at(opset: int, *notes: str) -> Program:
-        graph = loaded.pop(opset, None) or read(opset)
+        graph = loaded.pop(opset, None) or read(opset, lowest)
         if graph.joined is not None:
             _require_joined(graph, opset, options)
         graph = bound(graph, options.binding, options.shapes)

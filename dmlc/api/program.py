@@ -286,7 +286,7 @@ class Program:
         """The program in the language, fused but not made for any target."""
         from dmlc.codegen import dml
 
-        return dml.emit(self._fused(None), weights)
+        return dml.emit(self._fused(None), weights, self.target.opset)
 
     def _dispatches(self, folder: str | None) -> Artifact:
         """DirectML's operators as DxDispatch runs them, which take what ONNX cannot say; data lies in ``folder``."""

@@ -44,6 +44,7 @@ from dmlc.ir.size_number import Arithmetic
 from dmlc.onnx_schema.schemas import DOMAIN_VERSIONS, Formal, Schema, find_schema, later_versions, opset_help
 from dmlc.onnx_schema.types import DTYPE_OF, ELEMENT_TYPE, type_proto
 from dmlc.onnx_schema.values import AttributeValue, attribute_protos, canonical_attributes
+from dmlc.onnx_schema.versions import unchanged
 from dmlc.ops.attributes import show
 from dmlc.ops.call import Argument, CallSite, diagnose, literal_value, no_dtype
 from dmlc.ops.constant import constant_of
@@ -285,31 +286,62 @@ def carry_at_lowest_opset(graph: Graph, *call: Any) -> Node:
 
 def read_shapes(
     graph: Graph,
+    opset: int,
     domain: str,
     op_type: str,
     operands: Sequence[Value | None],
     attributes: dict[str, Any],
     results: int,
 ) -> list[tuple[Dim | None, ...] | None]:
-    """The shapes that ``carry`` gives the results of a call, None for a size, or a shape, that no rule infers.
+    """The shapes that ``carry`` at that opset gives the results of a call, None for what no rule infers.
 
     Raises ``OpError`` for a call that ``carry`` refuses.
     """
-    values, record = _bound(graph, graph.opset, (domain, op_type), operands, attributes, results, CallSite())
+    values, record = _bound(graph, opset, (domain, op_type), operands, attributes, results, CallSite())
     found = infer_types(record, tuple([None if v is None else v.type for v in values]))
     shapes = [shape for _, shape in found]
     return [None if shape is None else tuple([None if _is_new(d) else d for d in shape]) for shape in shapes]
 
 
-def require_carried(graph: Graph, opset: int) -> None:
-    """Raises ``DmlcError`` E0501 where an operator that is carried through came after the opset."""
+def require_carried(graph: Graph, opset: int, meant: int | None = None) -> None:
+    """Raises ``DmlcError`` E0501 where an operator that is carried through came after the opset.
+
+    With ``meant`` it is the opset at which the calls are meant: also where one means something else.
+    """
     for node in graph:
-        if isinstance(node.attributes, CarriedAttributes) and node.attributes.opset != opset:
+        if isinstance(node.attributes, CarriedAttributes):
             a = node.attributes
             try:
                 _bound(graph, opset, (a.domain, a.op_type), node.operands, dict(a.attributes), a.results, CallSite())
+                if meant is not None and not _means_the_same(a, len(node.operands), meant, opset):
+                    message = f"{a.full_name} of opset {meant} has another form at opset {opset}"
+                    raise OpError(targets.NEEDS_OPSET, message)
             except OpError as error:
                 raise fail(error.code, error.message, *map(Label, node.spans[:1]), help=error.help) from None
+
+
+def _means_the_same(a: CarriedAttributes, operands: int, have: int, want: int) -> bool:
+    protos = attribute_protos(a.attributes, find_schema(a.domain, a.op_type, have))
+    names = [f"i{i}" for i in range(operands)]
+    return unchanged(NodeProto(op_type=a.op_type, domain=a.domain, input=names, attribute=protos), have, want)
+
+
+def opset_of_calls(
+    graph: Graph, wanted: int, calls: Sequence[tuple[str, str, Sequence[Value | None], Any, int]]
+) -> int:
+    """The opset at which a program with these calls is read: the lowest one from ``wanted`` on that has them all, and
+    ``wanted`` if none has. A call is a domain, an operator, its operands, its attributes and its number of results."""
+
+    def has(opset: int, call: tuple[str, str, Sequence[Value | None], Any, int]) -> bool:
+        domain, op_type, operands, attributes, results = call
+        try:
+            _bound(graph, opset, (domain, op_type), operands, attributes, results, CallSite())
+        except OpError as error:
+            return error.code is not targets.NEEDS_OPSET
+        return True
+
+    opsets = range(wanted, onnx_opset_version() + 1)
+    return next((opset for opset in opsets if all(has(opset, call) for call in calls)), wanted)
 
 
 def _bound(

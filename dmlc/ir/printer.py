@@ -9,7 +9,7 @@ Three things are not parsable: constants of more than ``max_elements`` elements 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -304,10 +304,8 @@ def _call(node: Node, write: Callable[[Dim], str]) -> tuple[str, list[str]]:
     """The name that a program calls and the keywords that differ from their defaults."""
     attributes: Any = node.attributes
     op_type = getattr(attributes, "op_type", None)
-    if op_type is not None:  # carried through: any ONNX operator
-        parts = [*attributes.domain.split("."), op_type] if attributes.domain else [op_type]
-        keywords = [f"{quoted(name)}={_text(value, quote=True)}" for name, value in attributes.attributes]
-        return ".".join(["onnx", *map(quoted, parts)]), keywords
+    if op_type is not None:
+        return onnx_call(attributes.domain, op_type, attributes.attributes)
     rank = len(node.operands[0].shape) if node.operands and node.operands[0] is not None else 0
     keywords = []
     for name, default, extra in _defaults(type(node.attributes)):
@@ -316,6 +314,13 @@ def _call(node: Node, write: Callable[[Dim], str]) -> tuple[str, list[str]]:
         if not _is_default(value, default, rank + extra):
             keywords.append(f"{name}={_text(value, write=write)}")
     return node.op.name, keywords
+
+
+def onnx_call(domain: str, op_type: str, attributes: Iterable[tuple[str, Any]]) -> tuple[str, list[str]]:
+    """The name that a program calls an ONNX operator by, and its keywords."""
+    parts = [*domain.split("."), op_type] if domain else [op_type]
+    keywords = [f"{quoted(name)}={_text(value, quote=True)}" for name, value in attributes]
+    return ".".join(["onnx", *map(quoted, parts)]), keywords
 
 
 _NO_DEFAULT = object()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, helper, numpy_helper
+from onnx import AttributeProto, NodeProto, helper, numpy_helper
 
 from dmlc.diagnostics import suggestion
 from dmlc.diagnostics.catalogue import shapes as codes
@@ -132,3 +133,22 @@ def attribute_protos(attributes: tuple[tuple[str, AttributeValue], ...], schema:
         proto = helper.make_attribute(name, value, attr_type=getattr(AttributeProto, kind))
         out.append(proto)
     return out
+
+
+def changed_attributes(
+    given: tuple[tuple[str, Any], ...], before: NodeProto, after: NodeProto
+) -> tuple[tuple[str, Any], ...]:
+    """The attributes of a node after it was converted: those that are ``given``, and the ones that are new."""
+    kept, old = dict(given), {a.name: a for a in before.attribute}
+    found = {a.name: a for a in after.attribute}
+    new = {name: _value(a) for name, a in found.items() if name not in kept or a != old.get(name)}
+    out = {name: value for name, value in kept.items() if name in found} | new
+    return tuple(sorted(out.items()))
+
+
+def _value(attribute: AttributeProto) -> Any:
+    """The value of a proto; words as text."""
+    value = helper.get_attribute_value(attribute)
+    if isinstance(value, bytes):
+        return value.decode("utf-8")
+    return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else value

@@ -66,14 +66,22 @@ def move(
 
 def unchanged(node: NodeProto, have: int, want: int, known: KnownValues = NOTHING) -> bool:
     """Return whether the node means the same at that opset without a change."""
+    return bool(same_call(node, have, want, known) == node)
+
+
+def same_call(node: NodeProto, have: int, want: int, known: KnownValues = NOTHING) -> NodeProto | None:
+    """The node at that opset if it is the same operator with the same operands there, with other attributes at most;
+    else None."""
     steps = _steps(node, have, want)
     if not steps:
-        return True
+        return node
     try:
         draft = _walk(node, steps, want, known, lambda base: base)
-        return bool(draft.node == node) and not draft.before and not draft.after
     except Unmovable:
-        return False
+        return None
+    made = draft.node
+    is_same = (made.op_type, made.input, made.output) == (node.op_type, node.input, node.output)
+    return made if is_same and not draft.before and not draft.after else None
 
 
 def _walk(

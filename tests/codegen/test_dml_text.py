@@ -311,6 +311,24 @@ def test_operators_that_came_after_the_opset_of_the_target(nodes: list[onnx.Node
     assert diagnostic.help == f"leave out opset=: the lowest opset for it is {opset}"
 
 
+def test_a_call_means_what_it_does_at_the_opset_of_reading(tmp_path: Path) -> None:
+    """Opset 20 has a new word for the mode, and DirectML's provider takes the operator to opset 19."""
+    proto = model(
+        [node("GridSample", ["x", "g"], ["y"], mode="bilinear", align_corners=1)],
+        [info("x", [1, 1, 4, 4]), info("g", [1, 2, 2, 2])],
+        [info("y", None)],
+    )
+    path = tmp_path / "m.dml"
+    rng = np.random.default_rng(5)
+    feeds = {"x": rng.normal(size=(1, 1, 4, 4)).astype(np.float32), "g": np.full((1, 2, 2, 2), 0.1, np.float32)}
+    for target in ("directml", "cpu"):
+        dmlc.compile(proto, target=target).save(path)
+        assert 'onnx.GridSample(x, g, align_corners=1, mode="linear")' in path.read_text()
+        for other in ("directml", "cpu"):
+            after = dmlc.compile(path, target=other).run(feeds, "cpu")["y"]
+            np.testing.assert_allclose(after, dmlc.compile(proto, target=target).run(feeds, "cpu")["y"], rtol=1e-6)
+
+
 def test_writing_a_program_that_was_read_changes_no_byte() -> None:
     """Constants stand in the order of their use, whatever the order of the model's weights is."""
     proto = head()

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
+from typing import TypeAlias
 
 from dmlc.codegen.artifact import Artifact, signature_of
 from dmlc.diagnostics import DmlcError, Label, fail
 from dmlc.diagnostics.catalogue import targets as codes
-from dmlc.inference.carried import read_shapes
+from dmlc.inference.carried import opset_of_calls, read_shapes
 from dmlc.ir import FOREIGN, Array, Dim, DimExpr, DimTable, Graph, Node, OpError, Tensor, Value, dim_names, is_absent
-from dmlc.ir.printer import UnwritableSize, number_text, print_graph, string_text
-from dmlc.onnx_schema.origin import NodeOrigin
-from dmlc.onnx_schema.versions import unchanged
+from dmlc.ir.printer import UnwritableSize, number_text, onnx_call, print_graph, string_text
+from dmlc.onnx_schema.values import changed_attributes
+from dmlc.onnx_schema.versions import same_call
 from dmlc.ops.move import FAR, SLICE, SliceAttributes
-from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, OpaqueAttributes, attribute_of, is_opaque
+from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, OpaqueAttributes, Plain, attribute_of, is_opaque
 from dmlc.ops.slicing import as_written
+
+#: Attributes of an ONNX operator: names and plain values.
+Attributes: TypeAlias = "tuple[tuple[str, Plain], ...]"
 
 #: Characters that neither a quoted name nor a string may hold (``dmlc/text/syntax/dml.lark``).
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
@@ -24,14 +28,17 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _WRITTEN = 16
 
 
-def emit(graph: Graph, weights: str | None = None) -> Artifact:
+def emit(graph: Graph, weights: str | None = None, opset: int | None = None) -> Artifact:
     """The graph as ``.dml``: an artifact whose payload is the text.
 
+    ``opset`` is the one at which ONNX operators are read, or the lowest above that has them; without it the graph's.
     ``weights`` is the name of the ``.npz`` file that the program loads its larger constants from, which the artifact's
     ``arrays`` are to be written in; without it every constant is written out. Raises ``DmlcError`` E0508 for what no
     program can say.
     """
     _check(graph)
+    reading = _reading_opset(graph, graph.opset if opset is None else opset)
+    attributes = {node: _attributes_at(node, reading) for node in graph if node.op in (OPAQUE, OPAQUE_IMPURE)}
     arrays: dict[str, Array] = {}
 
     def load(tensor: Tensor) -> str | None:
@@ -46,10 +53,15 @@ def emit(graph: Graph, weights: str | None = None) -> Artifact:
     def spell(node: Node, operands: list[str], write: Callable[[Dim], str]) -> str | None:
         if is_opaque(node, "ConstantOfShape"):
             return _filled(node, operands[0])
+        if node in attributes:
+            a = node.attributes_as(OpaqueAttributes)
+            name, keywords = onnx_call(a.domain, a.op_type, attributes[node])
+            return f"{name}({', '.join([*operands, *keywords])})"
         return _index(graph.dims, node, operands[0], write) if node.op is SLICE else None
 
     try:
-        text = print_graph(graph, max_elements=None, load=load, spell=spell, read_shapes=partial(_read_shapes, graph))
+        read = partial(_read_shapes, graph, attributes, reading)
+        text = print_graph(graph, max_elements=None, load=load, spell=spell, read_shapes=read)
     except UnwritableSize as error:
         raise _refusal(str(error)) from None
     return Artifact(kind="dml", payload=text, signature=signature_of(graph), arrays=arrays)
@@ -64,17 +76,42 @@ def _filled(node: Node, shape: str) -> str | None:
     return f"onnx.Expand(full(shape=[1], value={number}, dtype={value.type.dtype.name}), {shape})"
 
 
-def _read_shapes(graph: Graph, node: Node) -> list[list[Dim | None]] | None:
+def _reading_opset(graph: Graph, lowest: int) -> int:
+    """The opset at which the program will be read: the lowest one that has every operator."""
+    nodes = [node for node in graph if node.op in (OPAQUE, OPAQUE_IMPURE)]
+    records = [node.attributes_as(OpaqueAttributes) for node in nodes]
+    calls = [
+        (a.domain, a.op_type, node.operands, {} if _is_filled(node) else dict(a.attributes), len(node.results))
+        for node, a in zip(nodes, records, strict=True)
+    ]
+    return opset_of_calls(graph, lowest, calls)
+
+
+def _attributes_at(node: Node, opset: int) -> Attributes:
+    """The attributes of an ONNX operator as it has them at the opset. Raises ``DmlcError`` E0508 where it has another
+    form there."""
+    a, origin = node.attributes_as(OpaqueAttributes), node.origin
+    given = () if _is_filled(node) else a.attributes
+    if origin is None:
+        return given
+    made = same_call(origin.proto, origin.version, opset)
+    if made is None:
+        raise _refusal(f"{_name(node)} of opset {origin.version} has another form at opset {opset}", node)
+    return given if made == origin.proto else changed_attributes(given, origin.proto, made)
+
+
+def _read_shapes(
+    graph: Graph, attributes: Mapping[Node, Attributes], opset: int, node: Node
+) -> list[list[Dim | None]] | None:
     """The shapes of the results of an ONNX operator as they are when its call is read.
 
     Raises ``DmlcError`` E0508 for a call that reading refuses, and where it does not know a rank.
     """
-    if node.op not in (OPAQUE, OPAQUE_IMPURE):
+    if node not in attributes:
         return None
-    a = node.attributes_as(OpaqueAttributes)
-    given = {} if _is_filled(node) else dict(a.attributes)
+    a, given = node.attributes_as(OpaqueAttributes), dict(attributes[node])
     try:
-        found = read_shapes(graph, a.domain, a.op_type, node.operands, given, len(node.results))
+        found = read_shapes(graph, opset, a.domain, a.op_type, node.operands, given, len(node.results))
     except OpError as error:
         raise _refusal(f"{_name(node)} cannot be written in a program: {error.message}", node) from None
     if any(shape is None for shape in found):
@@ -116,7 +153,7 @@ def _check(graph: Graph) -> None:
     outputs = {value for _, value in graph.outputs}
     for node in graph:
         if node.op in (OPAQUE, OPAQUE_IMPURE):
-            _check_opaque(node, graph.opset, outputs)
+            _check_opaque(node, outputs)
     odd = next((name for name in _names(graph) if "`" in name or _CONTROL.search(name)), None)
     if odd is not None:
         raise _refusal(f"the name {odd!r} cannot be quoted in a program")
@@ -131,7 +168,7 @@ def _names(graph: Graph) -> Iterator[str]:
     yield from {name for value in values for size in value.shape for name in dim_names(size)}
 
 
-def _check_opaque(node: Node, opset: int, outputs: Collection[Value]) -> None:
+def _check_opaque(node: Node, outputs: Collection[Value]) -> None:
     a = node.attributes_as(OpaqueAttributes)
     if node.regions:
         raise _refusal(f"{_name(node)} holds a graph", node)
@@ -145,9 +182,6 @@ def _check_opaque(node: Node, opset: int, outputs: Collection[Value]) -> None:
     parts = [*(a.domain.split(".") if a.domain else ()), a.op_type, *[name for name, _ in a.attributes]]
     if not all(parts) or any("`" in part or _CONTROL.search(part) for part in parts):
         raise _refusal(f"the names of {_name(node)} cannot be quoted in a program", node)
-    origin: NodeOrigin | None = node.origin
-    if origin is not None and not unchanged(origin.proto, origin.version, opset):
-        raise _refusal(f"{_name(node)} of opset {origin.version} has another form at opset {opset}", node)
     if a.unplain:
         raise _refusal(f"attribute {a.unplain[0].name} of {_name(node)} cannot be written in a program", node)
 

@@ -6,14 +6,19 @@ from collections.abc import Sequence
 
 from dmlc.diagnostics.catalogue import targets as codes
 from dmlc.ir import Attributes, Dim, DimTable, Inference, Operation, OpError, TensorType, Value
+from dmlc.ir.dtype import f64
 from dmlc.onnx_schema.reshapes import ALLOWZERO_OPSET, copied_sizes
-from dmlc.ops.binary import ADD, DIV, MUL, SUB
+from dmlc.ops.binary import ADD, DIV, MAX, MIN, MUL, SUB
+from dmlc.ops.choose import ClipAttributes
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.passes.node_maker import Maker
 
 #: Operations of two operands that are one operator of ONNX.
 _OPERATORS = {ADD: "Add", SUB: "Sub", MUL: "Mul", DIV: "Div", MATMUL: "MatMul"}
+
+#: The first opset at which kernels of Clip take f64.
+_CLIP_OPSET = 12
 
 
 class PartMaker(Maker):
@@ -26,6 +31,9 @@ class PartMaker(Maker):
     __slots__ = ()
 
     def __call__(self, op: Operation, *operands: Value, attributes: Attributes | None = None) -> Value:
+        is_old = self.rewriter.graph.opset < _CLIP_OPSET
+        if is_old and isinstance(attributes, ClipAttributes) and operands[0].type.dtype is f64:
+            return self._clipped(operands[0], attributes)
         try:
             return super().__call__(op, *operands, attributes=attributes)
         except OpError:
@@ -34,6 +42,11 @@ class PartMaker(Maker):
         types = _fitted(self.rewriter.graph.dims, op, *[value.type for value in operands])
         record = OpaqueAttributes(op_type=_OPERATORS[op], types=tuple(types))
         return super().__call__(OPAQUE, *operands, attributes=record)
+
+    def _clipped(self, x: Value, bounds: ClipAttributes) -> Value:
+        """A clip by a maximum and a minimum: ONNX Runtime's older kernels of Clip do not take f64."""
+        low, high = (self.constant(bound, x.type.dtype) for bound in (bounds.min, bounds.max))
+        return self(MIN, self(MAX, x, low), high)
 
     def reshape(self, value: Value, shape: Sequence[Dim]) -> Value:
         """The value in that shape. Raises ``OpError`` E0501 for one that no Reshape of the opset can state."""

@@ -128,6 +128,20 @@ def test_softmax_of_large_numbers_does_not_overflow() -> None:
     np.testing.assert_allclose(found["z"], 1000 + np.log(8), rtol=1e-6)
 
 
+@pytest.mark.parametrize("opset", [8, 9, 10, 11, 12])
+def test_log_sum_exp_of_f64_at_older_opsets(opset: int) -> None:
+    """Kernels of Clip take f64 from opset 12 on."""
+    x = helper.make_tensor_value_info("x", TensorProto.DOUBLE, [2, 3])
+    y = helper.make_tensor_value_info("y", TensorProto.DOUBLE, [2, 1])
+    graph = helper.make_graph([helper.make_node("ReduceLogSumExp", ["x"], ["y"], axes=[1])], "g", [x], [y])
+    original = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    made = dmlc.decompose(original).to_onnx()
+    assert "ReduceLogSumExp" not in operators(made)
+    feeds = {"x": np.float64([[1, 2, 3], [-np.inf, -np.inf, 700]])}
+    wanted, given = (run(session(m), feeds)["y"] for m in (original, made))
+    np.testing.assert_allclose(given, wanted, rtol=1e-14)
+
+
 def test_graphs_inside_nodes_are_decomposed() -> None:
     made = parser.parse_model("""<ir_version: 8, opset_import: ["": 21]> g (bool c, float[3, 4] x) => (float[3, 4] y) {
         y = If (c) <then_branch = t () => (float[3, 4] p) { p = Softmax (x) },

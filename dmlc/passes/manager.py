@@ -6,7 +6,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from msgspec import Struct, field
 
@@ -36,12 +36,13 @@ class LedgerEntry(Struct, frozen=True):
     after: tuple[str, ...] = ()
 
 
-class Remark(Struct, frozen=True):
+class Remark(Struct, frozen=True, eq=False):
     """A rewrite that did not fire, with the reason; or, if ``chosen``, the lowering that was taken, with all costs.
 
-    ``reason`` is formatted only when read. ``node`` is where the match began. ``saves`` is the number of operators that
-    the rewrite would save, if its rule knows it. ``takes`` is the number of nodes of a whole match, whose work the new
-    nodes would do. It is 0 where only a part of the pattern is there.
+    ``reason`` is formatted only when read; remarks whose reasons read alike are equal. ``node`` is where the match
+    began. ``saves`` is the number of operators that the rewrite would save, if its rule knows it. ``takes`` is the
+    number of nodes of a whole match, whose work the new nodes would do. It is 0 where only a part of the pattern is
+    there.
     """
 
     rule: str
@@ -51,6 +52,17 @@ class Remark(Struct, frozen=True):
     chosen: bool = False
     saves: int | None = None
     takes: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Remark):
+            return NotImplemented
+        return self._stated() == other._stated() and self.reason() == other.reason()
+
+    def __hash__(self) -> int:
+        return hash(self._stated())
+
+    def _stated(self) -> tuple[Any, ...]:
+        return self.rule, self.spans, self.node, self.chosen, self.saves, self.takes
 
 
 class PassContext(Struct, dict=True):

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from onnx import ModelProto, parser
@@ -72,6 +73,16 @@ def test_results_are_equal_if_they_say_the_same(make: Callable[[], Any]) -> None
         assert other == one
         assert hash(one) == hash(other)
     assert "object at" not in repr(one)
+
+
+def test_remarks_of_equal_compilations_are_equal() -> None:
+    one, other = written().remarks, written().remarks
+    assert one
+    assert one == other
+    assert set(one) == set(other)
+    assert all(remark != "a remark" for remark in one)
+    changed = [msgspec.structs.replace(remark, reason=lambda: "another reason") for remark in one]
+    assert not set(changed) & set(one)
 
 
 def test_a_span_is_its_range_of_its_text() -> None:

@@ -21,13 +21,15 @@ from dmlc.cli.counts import nodes_after
 from dmlc.cli.findings import github_text, sarif_text, with_fix
 from dmlc.cli.fixing import add_fix, check_fix, fixed, fixed_json
 from dmlc.cli.library_page import show_library
+from dmlc.cli.loading import why_not_loaded
 from dmlc.cli.many import run_each
 from dmlc.cli.options import add_compile_options, add_report_options, add_sources, limits_of
 from dmlc.cli.placement_view import placement_json, placement_text
 from dmlc.cli.signatures import signature_json
 from dmlc.cli.source import STDIN, compile_source, is_model, shapes_of
+from dmlc.codegen.artifact import Artifact
 from dmlc.diagnostics import Diagnostic, DmlcError, judged, refuses
-from dmlc.diagnostics.catalogue.runs import FEATURE_LEVEL
+from dmlc.diagnostics.catalogue.runs import FEATURE_LEVEL, RUNTIME_FAILED
 from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.limits import Limits
 from dmlc.inference.model_facts import types_by_name
@@ -58,13 +60,15 @@ class _CheckResult(Struct, frozen=True):
     """The findings about a program or a model.
 
     ``program`` is None for a model that the target refuses, ``report`` for a target without a provider. Errors come
-    first among the ``diagnostics``. ``written`` is the fixed model that was written and is checked instead.
+    first among the ``diagnostics``. ``written`` is the fixed model that was written and is checked instead. ``notes``
+    are sentences about the model as it is.
     """
 
     program: api.Program | None
     report: Placement | None
     diagnostics: tuple[Diagnostic, ...]
     written: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def code(self) -> int:
@@ -120,8 +124,11 @@ def _look(args: argparse.Namespace, console: Console) -> _CheckResult:
     with console.progress(args.source) as progress:
         if target.provider is None:
             program = compile_source(_options(args), progress=progress)
-            api.emitted(program, _kind(program))
-            return _CheckResult(program, None, program.problems(strict=args.strict))
+            made = api.emitted(program, _kind(program))
+            if not target.installed_kernels:
+                return _CheckResult(program, None, program.problems(strict=args.strict))
+            progress("loading")
+            return _loaded(args, program, made)
         compiled, refused = _compiled(args, progress)
         report = _report(args, target, compiled)
     found = [*refused, *_of_level(report), *(compiled.advice if compiled is not None else ())]
@@ -136,6 +143,20 @@ def _look(args: argparse.Namespace, console: Console) -> _CheckResult:
         if other is not None:
             diagnostics = tuple(with_fix(d, _command(args, other)) for d in diagnostics)
     return _CheckResult(compiled, report, diagnostics)
+
+
+def _loaded(args: argparse.Namespace, program: api.Program, made: Artifact) -> _CheckResult:
+    """The problems of the program, whose model the installed ONNX Runtime loads or refuses."""
+    problems = program.problems(strict=args.strict)
+    why = why_not_loaded(made.payload, made.folder)
+    if why:
+        help = "cast the operands of that node to a dtype that has a kernel, or write the node in other operators"
+        refused = Diagnostic(RUNTIME_FAILED, f"ONNX Runtime refuses the model: {why}", help=help).in_file(args.source)
+        return _CheckResult(program, None, (refused, *problems))
+    source = program.source_model
+    why = "" if source is None else why_not_loaded(source, Path(args.source).parent)
+    note = f"ONNX Runtime refuses the model as it is, and loads what dmlc compile makes of it: {why}"
+    return _CheckResult(program, None, problems, notes=(note,) if why else ())
 
 
 def _of_level(report: Placement) -> list[Diagnostic]:
@@ -275,8 +296,8 @@ def _show(args: argparse.Namespace, console: Console, found: _CheckResult) -> in
     elif program is not None:
         fields |= {"opset": program.opset, "nodes": nodes_after(program).total()}
     if program is not None:
-        notes = api.emitted(program, _kind(program)).report
-        fields |= {**signature_json(program.signature), "notes": list(notes)}
+        notes = [*found.notes, *api.emitted(program, _kind(program)).report]
+        fields |= {**signature_json(program.signature), "notes": notes}
         if report is None:
             for sentence in notes:
                 console.say(f"note: {sentence}")

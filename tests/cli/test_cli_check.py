@@ -54,6 +54,34 @@ def test_a_program(run: Run) -> None:
     assert "in a fused graph" in run("check", "m.dml", "--bind", "N=1")[1]
 
 
+def test_a_model_that_onnx_runtime_refuses_is_not_fine_for_cpu(run: Run) -> None:
+    turn = helper.make_node("SVMRegressor", ["x"], ["y"], domain="ai.onnx.ml", coefficients=[1.0, 1.0], rho=[0.5])
+    save("svm", turn, TensorProto.DOUBLE, [2, 2], [2, 1], 17)
+    model = onnx.load("svm.onnx")
+    model.graph.output[0].type.tensor_type.elem_type = TensorProto.FLOAT
+    model.opset_import.add(domain="ai.onnx.ml", version=1)
+    onnx.save(model, "svm.onnx")
+    code, out, err = run("check", "svm.onnx", "--target", "cpu")
+    assert code == 1
+    assert out == "svm.onnx: not fine for cpu: 1 node; 1 other error\n"
+    assert "error[E0554]: ONNX Runtime refuses the model: Could not find an implementation for SVMRegressor" in err
+    document = json.loads(run("check", "svm.onnx", "--target", "cpu", "--format", "json")[1])
+    assert [d["code"] for d in document["diagnostics"]] == ["E0554"]
+    code, out, err = run("check", "good.onnx", "m.dml", "--target", "cpu")
+    assert (code, "refuses" in err) == (0, False)
+
+
+def test_a_model_that_loads_only_when_it_is_compiled_is_said_so(run: Run) -> None:
+    model = onnx.load("good.onnx")
+    model.graph.output[0].type.tensor_type.elem_type = TensorProto.DOUBLE
+    onnx.save(model, "declared.onnx")
+    code, _, err = run("check", "declared.onnx", "--target", "cpu")
+    assert code == 0
+    assert "note: ONNX Runtime refuses the model as it is, and loads what dmlc compile makes of it: Type Error" in err
+    document = json.loads(run("check", "declared.onnx", "--target", "cpu", "--format", "json")[1])
+    assert "refuses the model as it is" in document["notes"][0]
+
+
 def test_a_model_is_looked_at_as_it_is_and_the_fix_works_when_typed(run: Run) -> None:
     code, out, err = run("check", "mean.onnx")
     assert code == 1

@@ -19,7 +19,7 @@ from dmlc.verify.trace import TraceStep, float_feeds
 SELECTIONS = frozenset(
     {
         *("argmax", "argmin", "topk", "hardmax", "reducemax", "reducemin", "max", "min", "clip", "relu", "sign"),
-        *("maxpool", "globalmaxpool", "maxroipool", "nonmaxsuppression"),
+        *("maxpool", "globalmaxpool", "maxroipool", "nonmaxsuppression", "normalizer"),
     }
 )
 #: Elementwise functions that are not defined for all numbers.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from kernel_faults import is_fault_of_layer_norm, sums_wrap
@@ -9,7 +11,11 @@ from model_pairs import BF16, F16, F32, I32, U8, chain, floats, ints, model, nod
 from onnx import ModelProto
 from test_verify_wrong_rewrites import normalized
 
+import dmlc
 from dmlc.verify import Verdict, verify_models
+from dmlc.verify.check import verify_sides
+from dmlc.verify.inputs import Feeds
+from dmlc.verify.onnx_side import OnnxSide
 
 pytestmark = pytest.mark.usefixtures("sessions_here")
 
@@ -189,6 +195,37 @@ def test_random_numbers_are_no_difference() -> None:
     assert statuses(verdict) == {"exact", "not deterministic"}
     only = model(node("RandomNormalLike", ["x"], ["y"]))
     assert verify_models(only, only).status == "not verified"
+
+
+class LeftoverSide(OnnxSide):
+    """A model that adds what the memory held before: the numbers of the last run on others."""
+
+    last = other = 0.0
+
+    def run(self, feeds: Feeds) -> dict[str, Any]:
+        own = float(np.nansum(feeds["x"]))
+        if own != self.last:
+            self.last, self.other = own, self.last
+        return {name: value + np.float32(self.other) for name, value in super().run(feeds).items()}
+
+
+def test_memory_that_nothing_wrote_is_no_difference() -> None:
+    """The original gives the same twice in a row, and other numbers after a run on others."""
+    exp = chain("Exp")
+    verdict = verify_sides(lambda: LeftoverSide(exp), lambda: OnnxSide(exp), inputs=1, seed=0, allowed="exact")
+    assert verdict.status == "not verified"
+    assert statuses(verdict) - {"exact"} == {"not deterministic"}
+    assert "other numbers each time it runs" in verdict.to_text()
+    wrong = verify_sides(lambda: OnnxSide(exp), lambda: LeftoverSide(exp), inputs=1, seed=0, allowed="exact")
+    assert wrong.status == "different"
+
+
+def test_a_nan_in_the_maximum_of_a_normalizer_is_unspecified() -> None:
+    original = chain(("Normalizer", {"norm": "MAX", "domain": "ai.onnx.ml"}))
+    original.opset_import.add(domain="ai.onnx.ml", version=1)
+    verdict = verify_models(original, dmlc.compile(original, target="directml").to_onnx(), inputs=12)
+    assert verdict.ok
+    assert "a NaN reaches a selection in both" in verdict.to_text()
 
 
 def test_what_left_the_range_beside_what_rounding_moves() -> None:

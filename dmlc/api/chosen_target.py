@@ -12,6 +12,9 @@ from dmlc.runtime.installed_kernels import with_installed
 from dmlc.targets import Target, load_target, target_names
 from dmlc.targets.directml import feature_levels, least_feature_level
 
+#: Names that targets have elsewhere: those of ONNX Runtime's providers, and of the backends of ``run``.
+_NICKNAMES = {"dml": "directml", "DmlExecutionProvider": "directml", "CPUExecutionProvider": "cpu"}
+
 
 def chosen_target(wanted: str | Target, feature_level: str | None) -> Target:
     """The target of that name, or the given one. Raises ``DmlcError`` E0550, E0556 (exit code 2), E0557."""
@@ -22,7 +25,7 @@ def chosen_target(wanted: str | Target, feature_level: str | None) -> Target:
         message = f"a target is a name or a Target, not {type(name).__name__}"
         raise fail(codes.UNKNOWN_TARGET, message, help='write: target="directml"', exit_code=2)
     if name not in target_names():
-        help = did_you_mean(name, target_names()) or f"targets are {', '.join(target_names())}"
+        help = did_you_mean(_NICKNAMES.get(name, name), target_names()) or f"targets are {', '.join(target_names())}"
         raise fail(codes.UNKNOWN_TARGET, f"there is no target {name}", help=help, exit_code=2)
     target = with_installed(load_target(name))
     if feature_level is None:

@@ -90,7 +90,7 @@ def chosen_operators(names: Iterable[str] | None) -> frozenset[str]:
         if name not in by_name:
             can = f"operators that can be are {', '.join(OPERATORS)}"
             help = "; ".join(filter(None, [did_you_mean(str(name), by_name), can]))
-            raise fail(runs.UNKNOWN_CHOICE, f"{name} cannot be decomposed", help=help, exit_code=2)
+            raise fail(runs.UNKNOWN_CHOICE, f'"{name}" cannot be decomposed', help=help, exit_code=2)
     if not given:
         raise fail(runs.UNKNOWN_CHOICE, "ops names no operator", help="leave it out for all", exit_code=2)
     return frozenset().union(*[by_name[name] for name in given])

@@ -59,7 +59,6 @@ from dmlc.ops.attributes import (
     attribute_specs,
     show,
 )
-from dmlc.ops.binary import MAX, MIN
 from dmlc.ops.choose import CAST, CastAttributes
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 from dmlc.ops.derived import DerivedOperation
@@ -305,18 +304,25 @@ def declared_operands(op: Operation, count: int) -> Sequence[Operand]:
     return declared
 
 
+#: The help where an operation has too few operands.
+_TOO_FEW = {
+    "max": "the max of one tensor along axes is reduce_max(x, axes=[1])",
+    "min": "the min of one tensor along axes is reduce_min(x, axes=[1])",
+    "layer_norm": "without scale and bias it is mean_variance_norm(x, axes=[-1])",
+    "rms_norm": "without a scale it is x / sqrt(reduce_mean(x * x, axes=[-1]) + 1e-5)",
+}
+
+
 def _count_error(op: Operation, count: int) -> OpError:
     names = ", ".join(o.name + ("..." if o.variadic else "") for o in op.operands) or "none"
-    many = "operand" if len(op.operands) == 1 else "operands"
-    help = ""
+    least, most = sum(not o.optional for o in op.operands), len(op.operands)
+    wanted = f"{least} or {most}" if least == most - 1 and not op.operands[-1].variadic else f"{most}"
+    help = _TOO_FEW.get(op.name, "") if count < least else ""
     specs = attribute_specs(op.attributes)
-    if count > len(op.operands) and specs:
+    if count > most and specs:
         help = f"attributes are written as keywords, such as {specs[0].name}=..."
-    if count == 1 and op in (MAX, MIN):
-        help = f"the {op.name} of one tensor along axes is reduce_{op.name}(x, axes=[1])"
-    return OpError(
-        codes.OPERAND_COUNT, f"{op.name} takes {len(op.operands)} {many} ({names}), {count} given", help=help
-    )
+    many = "operand" if most == 1 else "operands"
+    return OpError(codes.OPERAND_COUNT, f"{op.name} takes {wanted} {many} ({names}), {count} given", help=help)
 
 
 def _group_dtypes(declared: Sequence[Operand], given: Sequence[Argument], site: CallSite) -> dict[str, DType]:

@@ -181,6 +181,8 @@ def test_a_binding_that_breaks_a_written_type(tmp_path: Path) -> None:
 def test_choices_that_do_not_exist() -> None:
     assert refused(target="directx").code.id == "E0550"
     assert refused(target="directm").help == 'did you mean "directml"?'
+    assert refused(target="dml").help == 'did you mean "directml"?'
+    assert refused(target="CPUExecutionProvider").help == 'did you mean "cpu"?'
     assert refused(opset=10).code.id == "E0551"
     assert refused(opset=22).message == "target directml takes opsets 11 to 21, not 22"
     assert refused(allow=("rnage",)).help == 'did you mean "range"?'

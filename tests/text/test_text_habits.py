@@ -129,6 +129,15 @@ HABITS = [
     ("y = lambda x: x", "E0101", "def"),
     ("y = x @ x", "E0102", "matmul(a, b)"),
     ("y = 'a'", "E0102", "double quotes"),
+    ("y = x << 1", "E0101", "a shift is written a * 2 ** n"),
+    ("y = x >> 1", "E0101", "a shift is written a // 2 ** n"),
+    ("y = clip(x, min=x)", "E0331", "clip takes numbers; with a tensor write max(x, x)"),
+    ("y = clip(x + 1, max=x * 2)", "E0331", "clip takes numbers; with a tensor write min(x + 1, x * 2)"),
+    ("y = softmax(x, axes=x)", "E0331", "axes takes what is known before the program runs"),
+    ("y = layer_norm(x)", "E0308", "without scale and bias it is mean_variance_norm(x, axes=[-1])"),
+    ("y = rms_norm(x)", "E0308", "without a scale it is x / sqrt("),
+    ("y = softmax(input=x)", "E0308", "operands are given by position: softmax(x)"),
+    ("y = softmax(x=x, axes=[0])", "E0308", "operands are given by position: softmax(x, axes=[0])"),
 ]
 
 
@@ -232,3 +241,8 @@ def test_the_example_of_a_missing_attribute_works(name: str) -> None:
         words.append(found.help.removeprefix("write it, such as "))
     left = codes(in_model(f"{results} = {name}({', '.join(words)})", "return y", inputs=inputs))
     assert left == (["E0304"] if name == "pad" else [])  # pads come in pairs, of which one axis has one
+
+
+def test_an_operand_that_may_be_left_out_is_counted_so() -> None:
+    assert _first("y = layer_norm(x)").message == "layer_norm takes 2 or 3 operands (x, scale, bias), 1 given"
+    assert _first("y = matmul(x)").message == "matmul takes 2 operands (a, b), 1 given"

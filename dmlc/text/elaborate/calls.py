@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dmlc.diagnostics import Change, DmlcError, Help, Proposal, Span, suggestion, writing
+from dmlc.diagnostics import Change, Diagnostic, DmlcError, Help, Proposal, Span, suggestion, writing
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import DTYPE_BY_NAME, Node, Operation, OpError, Value
@@ -76,8 +76,8 @@ class Caller(Evaluator):
                 keywords[LIKE] = value if value is POISON else self.tensor(value, at(keyword.value))
                 continue
             wanted = Asked.ANY if definition is not None else _asked(kinds.get(keyword.name.text))
-            value = yield self.evaluate(keyword.value, wanted)
-            keywords[keyword.name.text] = self.known(value, at(keyword.value))
+            help = "" if op is None else _instead(name, keyword, places)
+            keywords[keyword.name.text] = yield self.keyword_value(keyword, wanted, help)
         if definition is not None:
             result = yield self.unfold(definition, expr, values, places, keywords)
             return result
@@ -96,6 +96,17 @@ class Caller(Evaluator):
                 rank, labels = len(result.type.shape), self.frame.labels(expr.span)
                 raise self.unit.limits.passed("rank", "the result has", rank, *labels)
         return made[0] if len(made) == 1 else Several(name, tuple(made))
+
+    def keyword_value(self, keyword: tree.Keyword, wanted: Asked, help: str) -> Asking:
+        """The value of a keyword, which is known while compiling. Raises E0331 with ``help`` for another."""
+        try:
+            value = yield self.evaluate(keyword.value, wanted)
+            return self.known(value, at(keyword.value))
+        except DmlcError as error:
+            first = error.diagnostics[0]
+            if first.code is not codes.NOT_KNOWN or first.help:
+                raise
+            raise DmlcError(Diagnostic.of(first.code, first.message, *first.labels, help=help)) from None
 
     def call_model(self, model: CallableModel, expr: tree.Call, piped: tuple[Any, Place] | None) -> Asking:
         """The results of an ONNX model that a ``use`` line brought."""
@@ -263,9 +274,17 @@ class Caller(Evaluator):
                 keywords = {k.name.text: _text(k.value.span) for k in expr.keywords}
                 found = call_instead(op.name, texts, keywords)
                 whole = found.text if len(texts) == count else ""
-                if whole and (count == 1 or "=" in whole):
+                is_other = whole != f"{op.name}({', '.join(texts)})"
+                if whole and is_other and (count == 1 or "=" in whole):
                     is_safe = count > 1 and found.is_same
                     error.help = f"write {whole}" if "..." in whole else writing(whole, safe=is_safe)
+            kinds = _kinds(op)
+            named = [k for k in expr.keywords if k.name.text not in (*kinds, LIKE)]
+            if named and not error.help and count < len(op.operands):
+                parts = [*expr.operands, *[k.value for k in named]]
+                written = [_text(part.span) for part in parts]
+                written += [f"{k.name.text}={_text(k.value.span)}" for k in expr.keywords if k.name.text in kinds]
+                error.help = f"operands are given by position: {op.name}({', '.join(written)})"
             raise self.located(error, CallSite(expr.span)) from None
 
     def check_call(self, definition: Definition, expr: tree.Call, count: int) -> None:
@@ -299,6 +318,15 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Word):
         return value.text if value.is_string else DTYPE_BY_NAME.get(value.text, value.text)
     return float(value) if isinstance(value, float) else value
+
+
+def _instead(name: str, keyword: tree.Keyword, places: Sequence[Place]) -> str:
+    """The help where an attribute of an operation is computed when the program runs."""
+    text, bound = keyword.name.text, {"min": "max", "max": "min"}
+    if name == "clip" and text in bound and places:
+        operands = f"{_text(places[0].span)}, {_text(keyword.value.span)}"
+        return f"clip takes numbers; with a tensor write {bound[text]}({operands})"
+    return f"{text} takes what is known before the program runs: numbers, lists, dims, consts and words"
 
 
 def _kinds(op: Operation | None) -> dict[str, Kind]:

@@ -129,6 +129,8 @@ def _operator(tokens: Sequence[Token], place: int, token: Token, before: Token |
     if previous in ("&", "|") and token.text == previous and before is not None:
         safe = _binds_alike(tokens, previous)
         return proposal(f"write a {previous} b", previous, before.to(token), safe=safe)
+    if previous in ("<", ">") and token.text == previous:
+        return f"a shift is written a {'*' if previous == '<' else '//'} 2 ** n"
     if previous == "lambda":
         return "a block is written def f(x) { return ... }"
     return ""

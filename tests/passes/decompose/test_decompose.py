@@ -397,7 +397,8 @@ def test_class_is_that_of_the_rewrites(
 @pytest.mark.parametrize(
     ("words", "code", "text"),
     [
-        (["m.onnx", "--ops", "Conv"], 2, "Conv cannot be decomposed"),
+        (["m.onnx", "--ops", "Conv"], 2, '"Conv" cannot be decomposed'),
+        (["m.onnx", "--ops", "?; operators"], 2, '"?; operators" cannot be decomposed'),
         (["m.onnx", "-o", "m.onnx"], 2, "OUT is SRC"),
         (["m.onnx", "-o", "m.py"], 2, "OUT is an .onnx file"),
         (["-"], 2, "-o is needed"),

@@ -11,6 +11,8 @@ from dmlc.ops.reduce import REDUCE_MEAN, ReduceAttributes
 from dmlc.passes.fuse_layer_norm.core import NormMatch, NormRule, build_norm, why_no_norm
 from dmlc.passes.fuse_layer_norm.statistics import Average, Centred, Deviation, Spread
 from dmlc.passes.manager import REASSOCIATES
+from dmlc.passes.node_maker import Maker
+from dmlc.passes.primitives import accumulated
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 
 
@@ -57,13 +59,22 @@ class MeanVarianceNorm(NormRule):
         return None if super().check(match, graph) is None else miss
 
     def build(self, match: NormMatch, rewriter: Rewriter) -> Sequence[Value]:
-        if match.op is RMS_NORM:
-            match.x = centred(rewriter, match.x, match.axes)
-        return [build_norm(match, rewriter)]
+        if match.op is not RMS_NORM:
+            return [build_norm(match, rewriter)]
+
+        def compute(x: Value) -> Value:
+            match.x, match.dtype = centred(rewriter, x, match.axes), x.type.dtype
+            return build_norm(match, rewriter)
+
+        return [accumulated(Maker(rewriter), match.x, compute)]
 
 
 class LayerNormByRms(Rule[Match]):
-    """``layer_norm``, where the target lacks it at the opset, becomes ``rms_norm`` of the value less its mean."""
+    """``layer_norm``, where the target lacks it at the opset, becomes ``rms_norm`` of the value less its mean.
+
+    f16 is computed in f32, as the kernels of ``layer_norm`` do it: a mean rounded to f16 is wrong by more than the
+    deviation of data that lies far from 0.
+    """
 
     name = "layer-norm-by-rms"
     roots = (LAYER_NORM,)
@@ -80,9 +91,14 @@ class LayerNormByRms(Rule[Match]):
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         root = match.root
         a, x, bias = root.attributes_as(NormAttributes), root.operand("x"), root.operands[2:]
-        data = centred(rewriter, x, tuple(range(a.axis, x.type.rank)))
-        out = rewriter.add(RMS_NORM, [data, root.operand("scale")], a)
-        return [rewriter.add(ADD, [out, bias[0]]) if bias and bias[0] is not None else out]
+        make = Maker(rewriter)
+
+        def compute(x: Value) -> Value:
+            data, dtype = centred(rewriter, x, tuple(range(a.axis, x.type.rank))), x.type.dtype
+            out = make(RMS_NORM, data, make.cast(root.operand("scale"), dtype), attributes=a)
+            return make(ADD, out, make.cast(bias[0], dtype)) if bias and bias[0] is not None else out
+
+        return [accumulated(make, x, compute)]
 
 
 def centred(rewriter: Rewriter, x: Value, axes: tuple[int, ...]) -> Value:

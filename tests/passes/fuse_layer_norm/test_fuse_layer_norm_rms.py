@@ -10,6 +10,7 @@ import pytest
 from layer_norm_spellings import STEP, built, untouched
 from pass_helpers import Building, check_numbers, context, ledger, names, run
 
+import dmlc
 from dmlc.ir import Value
 from dmlc.ir.dtype import f16, f32, f64
 from dmlc.ops import binary as b2
@@ -263,3 +264,17 @@ def test_onnx_runtime_has_it_at_every_opset(target: str, opset: int) -> None:
     graph = built(plain)
     run(STEP, graph, ctx)
     assert names(graph) == ["rms_norm"]
+
+
+@pytest.mark.parametrize("call", ["layer_norm(x, s, b)", "layer_norm(x, s)", "mean_variance_norm(x, axes=[-1])"])
+@pytest.mark.parametrize("opset", [16, 17])
+def test_a_norm_of_f16_far_from_zero_keeps_its_mean(call: str, opset: int) -> None:
+    """The mean is not rounded to f16, whose steps are a tenth of the deviation here."""
+    text = f"model m(x: f16[8, 64], s: f16[64], b: f16[64]) -> (y) {{ return {call} }}"
+    program = dmlc.compile(dmlc.Source(text), target="cpu", opset=opset)
+    x = (np.random.default_rng(0).normal(size=(8, 64)) * 0.05 + 3).astype(np.float16)
+    y = program.run({"x": x, "s": np.ones(64, np.float16), "b": np.zeros(64, np.float16)}, "cpu")["y"]
+    wide = x.astype(np.float64)
+    centred = wide - wide.mean(axis=1, keepdims=True)
+    expected = centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-5)
+    np.testing.assert_allclose(y, expected, atol=2e-3)  # half a step of f16 up to 4

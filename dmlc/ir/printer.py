@@ -25,7 +25,7 @@ from dmlc.ir.types import TensorType, is_absent
 #: Words that cannot stand as a bare name.
 _KEYWORDS = frozenset(DTYPE_BY_NAME) | {
     *("dml", "dim", "in", "const", "def", "model", "return", "load", "as"),
-    *("true", "false", "inf", "nan", "none"),
+    *("true", "false", "inf", "nan", "none", "_"),
 }
 
 

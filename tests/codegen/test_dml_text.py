@@ -378,6 +378,19 @@ def test_names_that_cannot_be_quoted(name: str, place: str, tmp_path: Path) -> N
     assert not list(tmp_path.iterdir())
 
 
+def test_the_name_that_drops_a_result_is_quoted() -> None:
+    proto = model([node("Exp", ["_"], ["e"]), node("Add", ["e", "_"], ["y"])], [info("_", ["n"])], [info("y", None)])
+    text = dmlc.compile(proto).artifact("dml").payload
+    assert "`_`: f32[n]" in text
+    assert dmlc.compile(Source("m.dml", text)).signature.inputs[0][0] == "_"
+
+
+def test_an_output_with_the_name_of_an_input_is_refused() -> None:
+    proto = model([node("Exp", ["x"], ["y"])], [info("x", [2])], [info("x", [2]), info("y", [2])])
+    with pytest.raises(dmlc.DmlcError, match=r"E0508.*x names an input and an output"):
+        dmlc.compile(proto, target="onnx").artifact("dml")
+
+
 def test_names_of_files_and_texts_are_quoted(tmp_path: Path) -> None:
     weights = np.arange(64, dtype=np.float32).reshape(4, 16)
     proto = model([node("MatMul", ["x", "w"], ["y"])], [info("x", ["n", 4])], [info("y", ["n", 16])], w=weights)

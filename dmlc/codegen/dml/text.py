@@ -150,6 +150,10 @@ def _check(graph: Graph) -> None:
             raise _refusal(f"input {value.name} has a type that the language does not have")
         if value in graph.defaults:
             raise _refusal(f"input {value.name} has a default, which a program cannot say")
+    inputs = {value.name for value in graph.inputs}
+    both = next((name for name, _ in graph.outputs if name in inputs), None)
+    if both is not None:
+        raise _refusal(f"{both} names an input and an output, which a program cannot say")
     outputs = {value for _, value in graph.outputs}
     for node in graph:
         if node.op in (OPAQUE, OPAQUE_IMPURE):

@@ -204,6 +204,7 @@ def test_a_call_that_a_later_opset_allows() -> None:
     assert refused("BitShift", IMAGE, IMAGE, direction="LEFT")[0] == "E0309"
 
 
+@pytest.mark.emits_invalid("the attributes are no operator's")
 def test_attributes_of_operators_that_onnx_does_not_declare() -> None:
     """Each is stored as it is written: an integer, a number, a word, or a list of these."""
     written = {"num_heads": 2, "scale": 1.0, "rotary": [1.0, 2], "do": "x", "sizes": [1, 2], "words": ["a", "b"]}

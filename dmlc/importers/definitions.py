@@ -27,15 +27,20 @@ _MOST_ROUNDS = 4
 def with_definitions(model: ModelProto, opset: int, is_left: Callable[[str], bool]) -> ModelProto:
     """The model with ONNX's definition in the place of each operator that came after ``opset``.
 
-    The model itself, if it has no such operator, or if one has no definition or a type that is not known.
+    The model itself, if it has no such operator, or if one has no definition or a type that is not known. A definition
+    may have further such operators in it.
 
     Operators that the language has, and those for which ``is_left`` is false, stay. The definition is that of the
     installed onnx: its errata are in it.
     """
     own = imported_versions(model.opset_import).get("", 0)
-    operators = operators_of(model)
-    newer = {key for key in operators if _came_after(*key, own, opset) and is_left(key[1])}
-    return (newer and _defined(model, own, newer)) or model
+    for _ in range(_MOST_ROUNDS):
+        newer = {key for key in operators_of(model) if _came_after(*key, own, opset) and is_left(key[1])}
+        better = _defined(model, own, newer) if newer else None
+        if better is None:
+            break
+        model = better
+    return model
 
 
 def in_definitions(model: ModelProto, operators: Set[str]) -> ModelProto:

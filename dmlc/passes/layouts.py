@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dmlc.ir import Dim, Graph, Node, Shape, Value
+from dmlc.ir import Dim, Graph, Node, Shape, Value, product
 from dmlc.ops.move import (
     RESHAPE,
     SQUEEZE,
@@ -65,6 +65,20 @@ def ones_between(graph: Graph, shape: Shape, target: Shape) -> tuple[tuple[int, 
         else:
             return None
     return tuple(removed), tuple(added)
+
+
+def plainest(graph: Graph, shape: Shape, target: Shape) -> Shape:
+    """``target`` with the size that follows from the number of elements in the form in which it follows from ``shape``:
+    a reshape to a shape between may have left a quotient in it."""
+    for axis, size in enumerate(target):
+        others = product([*target[:axis], *target[axis + 1 :]])
+        if isinstance(size, int) or graph.dims.interval(others)[0] < 1:
+            continue
+        total = product(shape)
+        found = total // others
+        if found * others == total:
+            return (*target[:axis], found, *target[axis + 1 :])
+    return target
 
 
 def reshape_ones(rewriter: Rewriter, value: Value, target: Shape) -> Value:

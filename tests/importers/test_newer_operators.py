@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import pytest
 from models.fixture_parameters import parameters
-from onnx import parser
+from onnx import defs, parser
 from onnx.backend.test.case.node import collect_testcases
 from onnx.reference import ReferenceEvaluator
 
@@ -114,6 +114,18 @@ def test_asked_opset_is_reached_for_every_target() -> None:
     for target in ("directml", "cpu", "onnx"):
         program = dmlc.compile(made, target=target, opset=20)
         np.testing.assert_allclose(program.run({"x": x}, backend="cpu")["y"], want, rtol=1e-5)
+
+
+@pytest.mark.skipif(not defs.has("SwiGLU"), reason="the installed onnx does not have SwiGLU")
+def test_definition_with_a_newer_operator_in_it() -> None:
+    text = "g (float[2,3] a, float[2,3] b) => (float[2,3] y) { y = SwiGLU(a, b) }"
+    made = parser.parse_model(f'<ir_version: 11, opset_import: ["": 28]> {text}')
+    program = dmlc.compile(made, target="directml")
+    assert [node.op_type for node in program.to_onnx().graph.node] == ["Sigmoid", "Mul", "Mul"]
+    assert program.opset == 21
+    a, b = np.linspace(-3, 3, 6, dtype=np.float32).reshape(2, 3), np.full((2, 3), 2, np.float32)
+    got = program.run({"a": a, "b": b}, backend="cpu")["y"]
+    np.testing.assert_allclose(got, 2 * a / (1 + np.exp(-a)), rtol=1e-5)
 
 
 def test_operator_without_a_definition_keeps_its_opset() -> None:

@@ -18,7 +18,6 @@ class LayoutWriter(SizeWriter):
     def _begin(self: _Writer, parent: _Writer | None) -> None:
         super()._begin(parent)
         self._layouts: dict[str, tuple[str, Shape]] = {}
-        self._bypassed: set[str] = set()
 
     def lay_out(self, out: str, name: str, shape: Shape) -> None:
         """Remember that ``out`` has the elements of ``name``, whose shape is given, in their order."""
@@ -49,7 +48,7 @@ class LayoutWriter(SizeWriter):
                 self._layouts[new] = (renamed.get(source, source), shape)
 
     def drop_unused(self) -> None:
-        """Erase the reshapes of this graph that were left out of a row, once the graph is written."""
+        """Erase the nodes of this graph that something else stands for by now, once the graph is written."""
         if not self._bypassed:
             return
         used = set(self._outputs)

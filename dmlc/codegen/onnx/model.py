@@ -85,6 +85,8 @@ def emit_nodes(emitter: Emitter, watch: RoundingWatch) -> None:
             if node.result in emitter.graph.provides:
                 emitter.hold(node.result)
             continue
+        if emitter.reuse(node):
+            continue
         is_shorter = node.op in RESHAPES and emitter.is_laid_out(node.operand("x"))
         if node.origin is None or is_shorter or not _pass_on()(emitter, node, lambda inner: emit_nodes(inner, watch)):
             _check_rank(node, emitter.target)

@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
+from dmlc.codegen.onnx.listed import Sizes, sizes_listed
 from dmlc.codegen.onnx.writer import NodeWriter
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
-from dmlc.ir import Dim, DimExpr, ForeignType, Node, Value, product, symbol
+from dmlc.ir import Dim, DimExpr, Node, Value, product, symbol
 from dmlc.ir.dim import Atom, FloorDiv, Negative
 from dmlc.ir.dtype import i64
-from dmlc.ops.opaque import OPAQUE, attribute_of, is_opaque
 
-Sizes = tuple[Dim, ...]
 #: So many values are remembered for two sizes that stand side by side.
 _MOST_RUNS = 4
 
@@ -35,6 +34,11 @@ class SizeWriter(NodeWriter):
         self._shapes: dict[str, str] = {} if parent is None else dict(parent._shapes)
         self._holders: dict[Dim, tuple[str, int]] = {} if parent is None else dict(parent._holders)
         self._runs: dict[Sizes, tuple[_Run, ...]] = {} if parent is None else dict(parent._runs)
+        self._scalars: dict[Dim, str] = {} if parent is None else dict(parent._scalars)
+        #: The sizes that values of the graph list.
+        self._listed: dict[Value, Sizes] = {}
+        #: Names of values that something else stands for by now; those that nothing reads are dropped in the end.
+        self._bypassed: set[str] = set()
 
     # --- where sizes are
 
@@ -52,18 +56,42 @@ class SizeWriter(NodeWriter):
                 self._hold_run(shape[axis : axis + 2], value, axis)
             if axis and isinstance(shape[axis - 1], int):
                 self._hold_run(shape[axis - 1 : axis + 1], value, axis - 1)
-        if value.type.dtype is i64 and len(shape) == 1 and value.producer is not None:
-            listed = shape_read(value.producer)
-            if listed is not None:
-                self._keep(listed, self.of(value))
+        listed = self._listed.get(value)
+        if listed is not None:
+            self._keep(listed, self.of(value), is_scalar=not shape)
 
     def _hold_run(self, pair: Sizes, value: Value, axis: int) -> None:
         have = self._runs.get(pair, ())
         if len(have) < _MOST_RUNS:
             self._runs[pair] = (*have, (self.of(value), value.type.shape, axis))
 
-    def _keep(self, sizes: Sizes, name: str) -> str:
-        if len(sizes) == 1:
+    def reuse(self, node: Node) -> bool:
+        """Let a value that lists the same sizes stand for the node's result; return whether there is one."""
+        sizes = sizes_listed(node, self._listed)
+        if sizes is None:
+            return False
+        value = node.result
+        self._listed[value] = sizes
+        if value.type.rank:
+            name = self._ones.get(sizes[0]) if len(sizes) == 1 else self._vectors.get(sizes)
+        else:
+            name = self._scalars.get(sizes[0])
+        if name is None or value in self._output_names:
+            return False
+        self._names[value] = name
+        pending = [node]
+        while pending:
+            for operand in pending.pop().operands:
+                if operand in self._listed and (had := self.of(operand)) not in self._bypassed:
+                    self._bypassed.add(had)
+                    if operand.producer is not None:
+                        pending.append(operand.producer)
+        return True
+
+    def _keep(self, sizes: Sizes, name: str, *, is_scalar: bool = False) -> str:
+        if is_scalar:
+            self._scalars.setdefault(sizes[0], name)
+        elif len(sizes) == 1:
             self._ones.setdefault(sizes[0], name)
         else:
             self._vectors.setdefault(sizes, name)
@@ -94,7 +122,8 @@ class SizeWriter(NodeWriter):
         """A size as an i64 scalar."""
         if isinstance(size, int):
             return self.scalar(size, i64)
-        return self.op("Squeeze", [self.size(size)])
+        found = self._scalars.get(size)
+        return self._keep((size,), self.op("Squeeze", [self.size(size)]), is_scalar=True) if found is None else found
 
     def _expression(self, size: DimExpr) -> str:
         held = self._holders.get(size)
@@ -230,13 +259,3 @@ class SizeWriter(NodeWriter):
 
 #: A value's name, its shape, and an axis of it.
 _Run = tuple[str, Sizes, int]
-
-
-def shape_read(node: Node) -> Sizes | None:
-    """The sizes that a Shape node lists; None for another node."""
-    if node.op is not OPAQUE or not is_opaque(node, "Shape") or node.operands[0] is None:
-        return None
-    type = node.operands[0].type
-    if isinstance(type, ForeignType):
-        return None
-    return type.shape[attribute_of(node, "start", 0) : attribute_of(node, "end", None)]

@@ -31,7 +31,7 @@ from dmlc.ops.move import (
     TransposeAttributes,
 )
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
-from dmlc.passes.layouts import ones_between, reshape_ones
+from dmlc.passes.layouts import ones_between, plainest, reshape_ones
 from dmlc.passes.rewrite import Match, Rewriter, Rule
 
 
@@ -122,7 +122,8 @@ class ReshapeChain(Rule[ChainMatch]):
             return [rewriter.add(SQUEEZE, [x], AxesAttributes(axes=tuple(both)))]
         if RESHAPE not in (root.op, inner.op):
             return [reshape_ones(rewriter, x, root.result.shape)]
-        return [rewriter.add(RESHAPE, [x], ReshapeAttributes(shape=root.result.shape))]
+        shape = plainest(rewriter.graph, x.shape, root.result.shape)
+        return [x if shape == x.shape else rewriter.add(RESHAPE, [x], ReshapeAttributes(shape=shape))]
 
 
 class TransposeChain(Rule[Match]):

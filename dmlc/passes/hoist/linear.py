@@ -11,7 +11,7 @@ import numpy as np
 from dmlc.ir import Graph, Node, Operation, Value, product
 from dmlc.ir.dtype import f16
 from dmlc.ops.binary import ADD, DIV, MUL, SUB
-from dmlc.ops.elementwise import NEG
+from dmlc.ops.elementwise import ERF, NEG, TANH
 from dmlc.ops.reduce import (
     REDUCE_LOG_SUM_EXP,
     REDUCE_MEAN,
@@ -38,9 +38,12 @@ from dmlc.passes.hoist.split import (
     with_fixed,
 )
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
+from dmlc.passes.repair.gelu import find_gelu
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 
 _Numbers = np.ndarray[Any, Any]
+#: Nodes between the last factor of a GELU and its erf or tanh, at most.
+_MOST_STEPS = 8
 _TOTALS = tuple([op for op in REDUCTIONS if op.base is REDUCE_SUM and op.after != "log"])
 
 
@@ -65,7 +68,9 @@ class ScaleAfterSum(Rule[SplitMatch]):
         return split_two(node, inner, graph) if inner.op is MUL or inner.op is DIV else None
 
     def check(self, match: SplitMatch, graph: Graph) -> Miss | None:
-        return why_not_hoisted(match) or (_why_no_scale(match) if match.fixed is not None else None)
+        if match.fixed is None:
+            return why_not_hoisted(match)
+        return why_not_hoisted(match) or _why_no_scale(match) or _why_in_gelu(match)
 
     def class_of(self, match: SplitMatch, graph: Graph, context: PassContext) -> str:
         return EXACT if match.node.op is NEG else REASSOCIATES
@@ -77,6 +82,21 @@ class ScaleAfterSum(Rule[SplitMatch]):
         if numbers is None or match.root.op not in _POWER:
             return [again(match, rewriter, total)]
         return [with_fixed(match, rewriter, total, _POWER[match.root.op](numbers))]
+
+
+def _why_in_gelu(match: SplitMatch) -> Miss | None:
+    """The reason against taking the half out of a GELU, which is one operator where it is whole."""
+    assert match.fixed is not None
+    pending = [match.operand]
+    for _ in range(_MOST_STEPS):
+        node = pending.pop(0).producer if pending else None
+        if node is not None and (node.op is ERF or node.op is TANH):
+            found = find_gelu(node)
+            if found is not None and found.root is match.node and found.factor == 1:
+                return Miss("{0} is the half of a GELU", (name_of(match.fixed),), match.fixed)
+        elif node is not None and node.op in (ADD, SUB, MUL, DIV):
+            pending += [value for value in node.operands if value is not None]
+    return None
 
 
 def _square(numbers: _Numbers) -> _Numbers:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx import parser
 from onnx_cases import Bench, evaluate
 from onnx_session import assert_same, kinds, lower, run, session
 
+import dmlc
 from dmlc.ir import symbol
 from dmlc.ir.dtype import f32, i64
 from dmlc.ops import elementwise, index, move
+from tools.canonical_form import operators
 
 N, M, K = symbol("N"), symbol("M"), symbol("K")
 OPSETS = (11, 13, 15, 21)
@@ -109,3 +112,72 @@ def test_a_size_that_joins_axes_is_their_product(opset: int) -> None:
     assert_same(run(session(artifact.payload), bench.feeds), want)
     assert kinds(artifact).count("ReduceProd") == 1
     assert "Mul" not in kinds(artifact)
+
+
+_LISTED = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[b, t, 16] x) => (float[m, n, p] y, float[q, r, s, v] z, int64[1] batch) {
+  i0 = Constant<value = int64 {0}>()
+  i1 = Constant<value = int64 {1}>()
+  axes = Constant<value_ints = [0]>()
+  four = Constant<value_ints = [4]>()
+  times = Constant<value = int64 {4}>()
+  turned = Transpose<perm = [1, 0, 2]>(x)
+  sizes = Shape(turned)
+  t = Gather(sizes, i0)
+  b = Gather(sizes, i1)
+  heads = Mul(b, times)
+  heads1 = Unsqueeze(heads, axes)
+  t1 = Unsqueeze(t, axes)
+  shape = Concat<axis = 0>(t1, heads1, four)
+  y = Reshape(turned, shape)
+  b1 = Unsqueeze(b, axes)
+  other = Concat<axis = 0>(b1, four, t1, four)
+  c = Transpose<perm = [1, 0, 2]>(y)
+  z = Reshape(c, other)
+  batch = Identity(b1)
+}"""
+
+
+@pytest.mark.parametrize("target", ["onnx", "directml"])
+def test_a_list_of_sizes_that_is_there_stands_for_a_node_that_computes_it_again(target: str) -> None:
+    model = parser.parse_model(_LISTED)
+    feeds = {"x": np.arange(96, dtype=np.float32).reshape(2, 3, 16)}
+    assert_same(run(session(dmlc.compile(model, target=target).to_onnx()), feeds), run(session(model), feeds))
+    del model.graph.output[2]
+    del model.graph.node[-1]
+    once = dmlc.compile(model, target=target).to_onnx()
+    assert_same(run(session(once), feeds), run(session(model), feeds))
+    assert operators(once)[":Gather"] == 1
+    assert operators(dmlc.compile(once, target=target).to_onnx()) == operators(once)
+
+
+_INSIDE = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[b, t] x, bool c) => (float[m] y) {
+  sizes = Shape(x)
+  start = Constant<value = int64 {0}>()
+  axes = Constant<value_ints = [0]>()
+  all = Constant<value_ints = [-1]>()
+  filled = ConstantOfShape(sizes)
+  flat = Reshape(filled, all)
+  y = If(c) <
+    then_branch = yes () => (float[k] u) {
+      n = Gather(sizes, start)
+      n1 = Unsqueeze(n, axes)
+      v = ConstantOfShape(n1)
+      w = Gather(sizes, start)
+      w1 = Unsqueeze(w, axes)
+      f = ConstantOfShape<value = float[1] {2}>(w1)
+      u = Add(v, f)
+    },
+    else_branch = no () => (float[h] o) { o = Identity(flat) }
+  >
+}"""
+
+
+def test_a_graph_inside_a_node_lists_a_size_once() -> None:
+    model = parser.parse_model(_INSIDE)
+    once = dmlc.compile(model, target="onnx").to_onnx()
+    assert operators(dmlc.compile(once, target="onnx").to_onnx()) == operators(once)
+    for chosen in (True, False):
+        feeds = {"x": np.ones((2, 3), np.float32), "c": np.array(chosen)}
+        assert_same(run(session(once), feeds), run(session(model), feeds))

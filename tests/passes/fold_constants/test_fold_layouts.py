@@ -8,18 +8,19 @@ import numpy as np
 import pytest
 from pass_helpers import Building, check_numbers, ledger, names, run
 
-from dmlc.ir import Value
+from dmlc.ir import Value, symbol
 from dmlc.ir.dtype import bool_, f16
 from dmlc.ops.binary import ADD, MUL
 from dmlc.ops.choose import CAST, WHERE
 from dmlc.ops.elementwise import RELU, SIGMOID, TANH
-from dmlc.ops.move import RESHAPE, SLICE, SPLIT, SQUEEZE, TRANSPOSE, UNSQUEEZE
+from dmlc.ops.move import RESHAPE, SLICE, SPLIT, SQUEEZE, TRANSPOSE, UNSQUEEZE, ReshapeAttributes
 from dmlc.ops.reduce import REDUCE_MAX
 from dmlc.passes.fold_constants import FoldConstants
 from dmlc.passes.fold_constants import layouts as fold_layouts
 from tests.rows import each_row
 
 PASS = FoldConstants()
+K = symbol("K")
 
 
 def ledger_of(b: Building, *outputs: Value) -> list[str]:
@@ -53,6 +54,32 @@ def test_a_transpose_of_ones_with_one_open_size_joins() -> None:
     x = b(TRANSPOSE, b.input("x", ("N", 1, 1, 6)), perm=[0, 3, 1, 2])
     run(PASS, b.done(b(SQUEEZE, x, axes=[2, 3])))
     assert names(b.graph) == ["reshape"]
+
+
+@pytest.mark.parametrize(
+    ("between", "last", "left"),
+    [
+        ((2, 2 * K // 6, 3), (2, 2 * K // 6 * 3), []),  # as ONNX infers -1 of sizes that are not known to divide
+        ((2, 2 * K // 6, 3), (1, 2, 2 * K // 6 * 3), ["reshape"]),
+        ((K, 2), (2, K), []),
+    ],
+)
+def test_a_reshape_there_and_back_moves_nothing_however_its_size_is_written(between: Any, last: Any, left: Any) -> None:
+    b = Building(K=(3, 9))
+    x = b.graph.add(RESHAPE, [b.input("x", (2, "K"))], ReshapeAttributes(shape=between)).result
+    y = b.graph.add(RESHAPE, [x], ReshapeAttributes(shape=last)).result
+    check_numbers(PASS, b.done(b(RELU, y)), binding={"K": 6})
+    assert names(b.graph) == [*left, "relu"]
+    assert b.graph.outputs[0][1].shape[-1] == K
+
+
+def test_a_size_beside_one_that_may_be_zero_stays_as_it_is_written() -> None:
+    b = Building(N=(0, 9), K=(3, 9))
+    half = K // 2
+    x = b.graph.add(RESHAPE, [b.input("x", ("N", "K"))], ReshapeAttributes(shape=(symbol("N"), 2, half))).result
+    y = b.graph.add(RESHAPE, [x], ReshapeAttributes(shape=(symbol("N"), half * 2))).result
+    check_numbers(PASS, b.done(b(RELU, y)), binding={"N": 0, "K": 5})
+    assert b.graph.outputs[0][1].shape[-1] == half * 2
 
 
 @pytest.mark.parametrize("case", ["alone", "moves more", "used by another", "two open sizes"])

@@ -41,7 +41,7 @@ from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, is_opaque
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, REDUCTIONS
 from dmlc.ops.scan import CUMPROD, CUMSUM
 from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, TOP_K
-from dmlc.passes.fold_constants.opaque import evaluated
+from dmlc.passes.fold_constants.opaque import evaluated, is_rounded
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 
@@ -70,10 +70,17 @@ _TOO_LARGE = f"{FOLDED_ELEMENTS}: {{0}} has {{1:,}} elements, the limit is {{2:,
 _TOO_MANY = f"{FOLDED_BYTES}: the constants would take {{0:,}} bytes, the limit is {{1:,}} (--limit folded_bytes={{0}})"
 
 
-class Evaluate(Rule[Match]):
+class ConstantMatch(Match, eq=False, kw_only=True):
+    """``found`` is the result of an opaque node, once it is computed."""
+
+    found: Array | None
+
+
+class Evaluate(Rule[ConstantMatch]):
     """A node whose operands are all constants becomes constants.
 
-    The operation's reference is run on them. ``exact`` where each target gives the same bits.
+    The operation's reference is run on them, or the form of an ONNX operator (Conv, Einsum, Resize and others).
+    ``exact`` where each target gives the same bits.
 
     Functions that targets round differently, and float sums, are ``reassociates``. A result that the language leaves
     unspecified is not folded, nor is one of more than ``folded_elements``, or one that takes more than ``folded_bytes``
@@ -84,50 +91,54 @@ class Evaluate(Rule[Match]):
     roots = _FOLDABLE
     fed_by = (CONSTANT,)
 
-    def match(self, node: Node, graph: Graph) -> Match | None:
+    def match(self, node: Node, graph: Graph) -> ConstantMatch | None:
         makers = [value.producer for value in node.operands if value is not None]
         is_known = all(maker is not None and maker.op is CONSTANT for maker in makers)
-        return Match(node) if makers and is_known else None
+        return ConstantMatch(node, found=None) if makers and is_known else None
 
-    def check(self, match: Match, graph: Graph) -> Miss | None:
+    def check(self, match: ConstantMatch, graph: Graph) -> Miss | None:
         node, limits = match.root, self.context.limits
         for value in (*node.results, *[v for v in node.operands if v is not None]):
             if not value.type.is_static:
                 return Miss("its sizes are not known while compiling: {0}", (value.type,))
-            count = prod([d for d in value.shape if isinstance(d, int)])
+            count = _elements(value)
             size = count * value.type.dtype.numpy.itemsize
             tensor = constant_of(value)
             if isinstance(tensor, StoredTensor) and tensor.is_apart and size > _MOST_APART:
                 return Miss("{0} lies in a file of its own, which is not read", (value.type,))
             if count > limits.folded_elements:
                 return Miss(_TOO_LARGE, (value.type, count, limits.folded_elements))
-        if _is_fill(node) and not _is_worth_filling(node):
+        if (_is_fill(node) or _enlarges(node)) and not _is_worth_filling(node):
             return Miss("{0} would take more space than its operands", (node.result.type,))
         if node.attributes.dims():
             return Miss("its attributes hold sizes that are not known while compiling")
         after = self.context.folded_bytes + _bytes(node)
         if after > limits.folded_bytes:
             return Miss(_TOO_MANY, (after, limits.folded_bytes))
-        if node.op is OPAQUE and evaluated(node, _arrays(node)) is None:
-            op_type = node.attributes_as(OpaqueAttributes).op_type
-            return Miss("{0} of constants is not computed while compiling", (op_type,))
+        if node.op is OPAQUE:
+            match.found = evaluated(node, _arrays(node))
+            if match.found is None:
+                op_type = node.attributes_as(OpaqueAttributes).op_type
+                return Miss("{0} of constants is not computed while compiling", (op_type,))
         unspecified = _UNSPECIFIED.get(node.op)
         reason = unspecified(node, _arrays(node)) if unspecified is not None else None
         return None if reason is None else Miss(reason)
 
-    def class_of(self, match: Match, graph: Graph, context: PassContext) -> str:
+    def class_of(self, match: ConstantMatch, graph: Graph, context: PassContext) -> str:
         node = match.root
+        if node.op is OPAQUE:
+            return REASSOCIATES if is_rounded(node) else EXACT
         floats = any(v is not None and v.type.dtype.is_float for v in node.operands)
-        return REASSOCIATES if floats and node.op not in _BIT_DEFINED and node.op is not OPAQUE else EXACT
+        return REASSOCIATES if floats and node.op not in _BIT_DEFINED else EXACT
 
-    def describe(self, match: Match) -> str:
+    def describe(self, match: ConstantMatch) -> str:
         return f"{match.root.op.name} of constants"
 
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: ConstantMatch, rewriter: Rewriter) -> Sequence[Value]:
         node = match.root
         self.context.folded_bytes += _bytes(node)
         if node.op is OPAQUE:
-            out: Any = evaluated(node, _arrays(node))
+            out: Any = match.found
         else:
             assert node.op.reference is not None
             out = node.op.reference(node.attributes, *_arrays(node))
@@ -157,9 +168,17 @@ def _is_fill(node: Node) -> bool:
     return node.op is EXPAND or any(is_opaque(node, name) for name in ("ConstantOfShape", "Range"))
 
 
+def _enlarges(node: Node) -> bool:
+    return is_opaque(node, "Resize") and _elements(node.result) > _elements(node.operand(0))
+
+
+def _elements(value: Value) -> int:
+    return prod([size for size in value.shape if isinstance(size, int)])
+
+
 def _is_worth_filling(node: Node) -> bool:
     """True if the filled tensor is small, or is only used by nodes that become smaller constants with it."""
-    count = prod([d for d in node.result.shape if isinstance(d, int)])
+    count = _elements(node.result)
     if count <= MOST_FILLED:
         return True
     return count <= _MOST_PASSING and all(map(_folds_too, node.result.users))

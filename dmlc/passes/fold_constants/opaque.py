@@ -10,6 +10,8 @@ import numpy as np
 from dmlc.ir import Array, ForeignType, Graph, Node, Tensor, TensorType, Value, dim_names
 from dmlc.ops.constant import CONSTANT, constant_of
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
+from dmlc.passes.fold_constants.products import convolved, summed
+from dmlc.passes.fold_constants.resize import resized
 from dmlc.passes.rewrite import Match, Rewriter, Rule
 
 Evaluator: TypeAlias = "Callable[[Node, Sequence[Any]], Array]"
@@ -71,17 +73,39 @@ def _range(node: Node, arrays: Sequence[Any]) -> Array:
     return np.asarray(range(start, limit, delta), arrays[0].dtype)
 
 
-#: Operators of ONNX by name (onnx, docs/Operators.md). Each raises ``ValueError`` or ``IndexError`` for a result that
-#: ONNX leaves open.
+def _eye_like(node: Node, arrays: Sequence[Any]) -> Array:
+    rows, columns = arrays[0].shape
+    return np.eye(rows, columns, attribute_of(node, "k", 0), node.result.type.dtype.numpy)
+
+
+def _power(node: Node, arrays: Sequence[Any]) -> Array:
+    base, exponent = arrays
+    if base.dtype.kind != "f":
+        raise ValueError("an integer to a negative power is unspecified")
+    out: Array = np.power(base.astype(np.float64), exponent.astype(np.float64))
+    return out.astype(base.dtype)
+
+
+#: Operators of ONNX by name (onnx, docs/Operators.md). Each raises ``ValueError`` or ``LookupError`` for a result that
+#: ONNX leaves open, or that it does not follow.
 _EVALUATORS: dict[str, Evaluator] = {
     "ConstantOfShape": _constant_of_shape,
+    "Conv": convolved,
+    "Einsum": summed,
+    "EyeLike": _eye_like,
     "GatherND": _gather_nd,
     "NonZero": _non_zero,
+    "Pow": _power,
     "Range": _range,
+    "Resize": resized,
     "ScatterND": _scatter_nd,
     "Tile": _tile,
     "Trilu": _trilu,
 }
+
+
+#: Operators with sums or functions of floats, which targets round differently.
+_ROUNDED = frozenset(("Conv", "Einsum", "Pow"))
 
 
 def evaluated(node: Node, arrays: Sequence[Any]) -> Array | None:
@@ -91,9 +115,17 @@ def evaluated(node: Node, arrays: Sequence[Any]) -> Array | None:
     if form is None:
         return None
     try:
-        return form(node, arrays)
-    except (ValueError, IndexError, TypeError, ZeroDivisionError):
+        with np.errstate(all="ignore"):
+            return form(node, arrays)
+    except (ValueError, LookupError, TypeError, ZeroDivisionError):
         return None
+
+
+def is_rounded(node: Node) -> bool:
+    """True if targets may round the result of an opaque node differently."""
+    if node.attributes_as(OpaqueAttributes).op_type == "Resize":
+        return bool(attribute_of(node, "mode", "nearest") != "nearest")
+    return node.attributes_as(OpaqueAttributes).op_type in _ROUNDED and node.result.type.dtype.is_float
 
 
 class InlineBranch(Rule[Match]):

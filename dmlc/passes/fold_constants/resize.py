@@ -1,0 +1,123 @@
+"""Resize of a constant, with positions in exact numbers: where rounding decides which element is nearest, it stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from math import ceil, floor
+from typing import Any
+
+import numpy as np
+
+from dmlc.ir import Array, Node
+from dmlc.ops.opaque import attribute_of
+
+_HALF = Fraction(1, 2)
+#: Sizes up to this one are resized: positions up to it are exact in f32 to ``_MARGIN``.
+_MOST_SIZE = 4096
+#: A position nearer to where another element becomes the nearest is one that rounding decides.
+_MARGIN = Fraction(1, 1000)
+#: Multiplications with the weights of an axis, at most.
+_MOST_PRODUCTS = 1 << 26
+
+#: The nearest element by the position, and the distance of a place where it changes from a whole position.
+_NEAREST: Mapping[str, tuple[Callable[[Fraction], int], Fraction]] = {
+    "floor": (floor, Fraction(0)),
+    "ceil": (ceil, Fraction(0)),
+    "round_prefer_floor": (lambda position: ceil(position - _HALF), _HALF),
+    "round_prefer_ceil": (lambda position: floor(position + _HALF), _HALF),
+}
+
+
+def resized(node: Node, arrays: Sequence[Any]) -> Array:
+    """The result of a Resize of opset 11 or newer; raises ``ValueError`` where it is not followed."""
+    if len(arrays) < 3 or attribute_of(node, "antialias", 0):
+        raise ValueError("opset 10 counts otherwise, and weights of many elements are a kernel's")
+    if attribute_of(node, "keep_aspect_ratio_policy", "stretch") != "stretch":
+        raise ValueError("sizes that are computed from others are not followed")
+    x: Array = arrays[0]
+    mode = attribute_of(node, "mode", "nearest")
+    if mode != "nearest" and x.dtype.kind != "f":
+        raise ValueError("how integers are rounded is a kernel's")
+    for axis, size, scale in _axes(node, arrays):
+        have = x.shape[axis]
+        if max(size, have) > _MOST_SIZE or min(size, have) < 1:
+            raise ValueError("a size that is not followed")
+        positions = [_position(node, place, scale, have, size) for place in range(size)]
+        if mode == "nearest":
+            x = np.take(x, _nearest(node, positions, have, scale), axis)
+        else:
+            weights = _WEIGHTS[mode](node, positions, have)
+            if weights.size * (x.size // have) > _MOST_PRODUCTS:
+                raise ValueError("too many products")
+            x = np.moveaxis(np.tensordot(weights, x.astype(np.float64), (1, axis)), 0, axis)
+    return x.astype(arrays[0].dtype)
+
+
+def _axes(node: Node, arrays: Sequence[Any]) -> list[tuple[int, int, Fraction]]:
+    """The axes that change, their new sizes, and the scales."""
+    x: Array = arrays[0]
+    scales = arrays[2] if arrays[2] is not None and arrays[2].size else None
+    given = attribute_of(node, "axes", None)
+    found = []
+    for number, axis in enumerate(range(x.ndim) if given is None else given):
+        have, size = x.shape[axis], node.result.shape[axis]
+        assert isinstance(size, int)
+        scale = Fraction(size, have or 1) if scales is None else Fraction(float(scales[number]))
+        if scale != 1:
+            found.append((axis, size, scale))
+    return found
+
+
+def _position(node: Node, place: int, scale: Fraction, have: int, size: int) -> Fraction:
+    mode = attribute_of(node, "coordinate_transformation_mode", "half_pixel")
+    if mode == "asymmetric":
+        return place / scale
+    if mode == "half_pixel" or mode == "pytorch_half_pixel":
+        return Fraction(0) if mode != "half_pixel" and size == 1 else (place + _HALF) / scale - _HALF
+    if mode == "align_corners":
+        return Fraction(place * (have - 1), size - 1) if size > 1 else Fraction(0)
+    raise ValueError("a mode that is not followed")
+
+
+def _nearest(node: Node, positions: Sequence[Fraction], have: int, scale: Fraction) -> list[int]:
+    pick, offset = _NEAREST[attribute_of(node, "nearest_mode", "round_prefer_floor")]
+    is_exact = Fraction(float(np.float32(float(scale)))) == scale
+    is_quotient = attribute_of(node, "coordinate_transformation_mode", "half_pixel") == "align_corners"
+    for position in positions:
+        after = (position - offset) % 1
+        distance = min(after, 1 - after)
+        if distance < _MARGIN and (distance or not (is_exact or is_quotient)):
+            raise ValueError("rounding decides which element is the nearest")
+    return [min(max(pick(position), 0), have - 1) for position in positions]
+
+
+def _linear(node: Node, positions: Sequence[Fraction], have: int) -> Array:
+    weights = np.zeros((len(positions), have))
+    for place, position in enumerate(positions):
+        inside = min(max(position, Fraction(0)), Fraction(have - 1))
+        first = floor(inside)
+        weights[place, first] += float(1 - (inside - first))
+        weights[place, min(first + 1, have - 1)] += float(inside - first)
+    return weights
+
+
+def _cubic(node: Node, positions: Sequence[Fraction], have: int) -> Array:
+    a, excludes = float(attribute_of(node, "cubic_coeff_a", -0.75)), bool(attribute_of(node, "exclude_outside", 0))
+    weights = np.zeros((len(positions), have))
+    for place, position in enumerate(positions):
+        first = floor(position)
+        for near in range(first - 1, first + 3):
+            if 0 <= near < have or not excludes:
+                weights[place, min(max(near, 0), have - 1)] += _kernel(abs(float(position - near)), a)
+    return weights / weights.sum(1, keepdims=True) if excludes else weights
+
+
+def _kernel(distance: float, a: float) -> float:
+    """The weight of an element at that distance, at most 2 (Keys 1981)."""
+    if distance <= 1:
+        return ((a + 2) * distance - (a + 3)) * distance**2 + 1
+    return ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
+
+
+_WEIGHTS: Mapping[str, Callable[[Node, Sequence[Fraction], int], Array]] = {"linear": _linear, "cubic": _cubic}

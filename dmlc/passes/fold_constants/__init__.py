@@ -20,6 +20,7 @@ from dmlc.passes.fold_constants.arithmetic import (
 from dmlc.passes.fold_constants.evaluate import Evaluate, FillScalar
 from dmlc.passes.fold_constants.layouts import (
     AroundElementwise,
+    ConcatChain,
     DropExpand,
     ReshapeChain,
     SliceChain,
@@ -68,6 +69,7 @@ class FoldConstants(RewritePass, frozen=True):
             ReadAgain,
             *MOVE_RULES,
             SliceChain,
+            ConcatChain,
             AroundElementwise,
         ]
 

@@ -32,7 +32,8 @@ from dmlc.ops.move import (
 )
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.passes.layouts import ones_between, plainest, reshape_ones
-from dmlc.passes.rewrite import Match, Rewriter, Rule
+from dmlc.passes.patterns import made_by
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 
 
 class StandStill(Rule[Match]):
@@ -215,6 +216,37 @@ def _joined_rows(node: Node, inner: Node) -> list[_Row] | None:
             return None
         rows[axis] = (axis, found.start, found.stop, found.step)
     return list(rows.values())
+
+
+#: Operands of a concat times the places that take them over, at most.
+_MOST_PARTS = 256
+
+
+class ConcatChain(Rule[Match]):
+    """A concat of a concat along the same axis becomes one concat, where only such concats need the first."""
+
+    name = "concat-chain"
+    roots = (CONCAT,)
+    fed_by = (CONCAT,)
+
+    def match(self, node: Node, graph: Graph) -> Match | Miss | None:
+        makers = [made_by(value, CONCAT) for value in node.operands]
+        found = [maker for maker in makers if maker is not None and maker.attributes == node.attributes]
+        taken = tuple([maker for maker in dict.fromkeys(found) if _is_taken_over(maker)])
+        return Match(node, taken) if taken else used_elsewhere(found[0].result) if found else None
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        root = match.root
+        inner = {node.result: node.operands for node in match.consumed}
+        parts = [part for value in root.operands if value is not None for part in inner.get(value, (value,))]
+        return [rewriter.add(CONCAT, parts, root.attributes)]
+
+
+def _is_taken_over(node: Node) -> bool:
+    """True if each user of the concat is one along the same axis."""
+    if len(node.operands) * len(node.result.uses) > _MOST_PARTS:
+        return False
+    return all(user.op is CONCAT and user.attributes == node.attributes for user in node.result.users)
 
 
 class _ExpandMatch(Match, eq=False, kw_only=True):

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pass_helpers import Building, check_numbers, ledger, names, run
+from pass_helpers import Building, check_numbers, ledger, names, remarks, run
 
 from dmlc.ir import Value, symbol
 from dmlc.ir.dtype import bool_, f16
 from dmlc.ops.binary import ADD, MUL
 from dmlc.ops.choose import CAST, WHERE
 from dmlc.ops.elementwise import RELU, SIGMOID, TANH
-from dmlc.ops.move import RESHAPE, SLICE, SPLIT, SQUEEZE, TRANSPOSE, UNSQUEEZE, ReshapeAttributes
+from dmlc.ops.move import CONCAT, RESHAPE, SLICE, SPLIT, SQUEEZE, TRANSPOSE, UNSQUEEZE, ReshapeAttributes
 from dmlc.ops.reduce import REDUCE_MAX
 from dmlc.passes.fold_constants import FoldConstants
 from dmlc.passes.fold_constants import layouts as fold_layouts
@@ -129,6 +129,33 @@ def test_slices_that_stay(case: str) -> None:
     b.done(outer, *([b(TANH, inner)] if case == "used by another" else []))
     assert not ledger(check_numbers(PASS, b.graph))
     assert names(b.graph).count("slice") == 2
+
+
+@pytest.mark.parametrize("case", ["first", "last", "twice", "of two", "shared"])
+def test_a_concat_of_a_concat_is_one(case: str) -> None:
+    b = Building()
+    x, y, z = (b.input(name, (2, size, 3)) for name, size in zip("xyz", (1, 2, 4), strict=True))
+    inner = b(CONCAT, x, y, axis=1)
+    parts = {"last": (z, inner), "twice": (inner, z, inner)}.get(case, (inner, z))
+    if case == "of two":
+        parts = (inner, b(CONCAT, z, x, axis=1))
+    outer = [b(CONCAT, *parts, axis=1)]
+    if case == "shared":
+        outer.append(b(CONCAT, b(TANH, z), inner, axis=1))
+    assert set(ledger_of(b, *outer)) == {"concat-chain"}
+    assert names(b.graph).count("concat") == len(outer)
+
+
+@pytest.mark.parametrize("case", ["another axis", "used by another", "an output", "many"])
+def test_concats_that_stay(case: str) -> None:
+    b = Building()
+    x, y = b.input("x", (2, 3)), b.input("y", (2, 3))
+    inner = b(CONCAT, *[x, y] * (129 if case == "many" else 1), axis=0)
+    outer = b(CONCAT, inner, inner if case == "another axis" else x, axis=1 if case == "another axis" else 0)
+    others = [b(TANH, inner)] if case == "used by another" else [inner] if case == "an output" else []
+    found = remarks(check_numbers(PASS, b.done(outer, *others)))
+    assert names(b.graph).count("concat") == 2
+    assert any("is used 2 times" in reason for reason in found) is bool(others)
 
 
 def around(b: Building, x: Value, back: Any, **inverse: Any) -> Value:

@@ -9,7 +9,7 @@ from dmlc.ir import Graph
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.passes.fold_constants import MOVE_RULES
 from dmlc.passes.manager import REASSOCIATES, PassContext
-from dmlc.passes.repair.einsum import MatMulOfLetters, SpellEllipsis
+from dmlc.passes.repair.einsum import EinsumOfPairs, MatMulOfLetters, SpellEllipsis
 from dmlc.passes.repair.elementwise import (
     BothBounds,
     EqualTruths,
@@ -68,6 +68,7 @@ RULES: Sequence[type[Any]] = (
     PowerByProducts,
     MatMulOfMergedBatch,
     ProductOfMergedBatch,
+    EinsumOfPairs,
     MatMulOfLetters,
     FullAttentionBias,
     LpNormInParts,

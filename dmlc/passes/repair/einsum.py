@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from math import prod
 from string import ascii_lowercase
 
 from dmlc.ir import FOREIGN, Dim, Graph, Node, Shape, Value, product
@@ -134,6 +136,82 @@ class MatMulOfLetters(Rule[_LetterMatch]):
         sizes = letter_sizes(match.equation, operands)
         assert not isinstance(sizes, Miss)
         return [product_of_letters(Maker(rewriter), operands, match.equation, sizes)]
+
+
+class EinsumOfPairs(Rule[_LetterMatch]):
+    """An Einsum of more than two operands becomes Einsums of two, in the order of the fewest products."""
+
+    name = "einsum-of-pairs"
+    roots = (OPAQUE,)
+    repairs = ("einsum-operands",)
+    rewrite_class = REASSOCIATES
+
+    def match(self, node: Node, graph: Graph) -> _LetterMatch | None:
+        (failure,) = self.repairs
+        if not is_opaque(node, "Einsum") or self.capabilities.fault(failure, "Einsum") is None:
+            return None
+        equation = Equation.parse(str(attribute_of(node, "equation", "")))
+        if equation is None or not 2 < len(equation.terms) <= _MOST_OPERANDS:
+            return None
+        return _LetterMatch(node, equation=equation)
+
+    def check(self, match: _LetterMatch, graph: Graph) -> Miss | None:
+        root = match.root
+        if any(v is None or v.type.dtype is FOREIGN for v in root.operands):
+            return Miss("the axes of an operand are not known")
+        if self.capabilities.leaves("Einsum", root.result.type.dtype):
+            return Miss("the provider has no Einsum of {0}", (root.result.type.dtype.name,))
+        sizes = letter_sizes(match.equation, [v for v in root.operands if v is not None])
+        return sizes if isinstance(sizes, Miss) else None
+
+    def describe(self, match: _LetterMatch) -> str:
+        return f"Einsum {attribute_of(match.root, 'equation')}"
+
+    def build(self, match: _LetterMatch, rewriter: Rewriter) -> Sequence[Value]:
+        values = [v for v in match.root.operands if v is not None]
+        sizes = letter_sizes(match.equation, values)
+        assert not isinstance(sizes, Miss)
+        counts = {letter: size if isinstance(size, int) else _OPEN_SIZE for letter, size in sizes.items()}
+        terms = list(match.equation.terms)
+        for first, second in _cheapest(match.equation, counts)[1]:
+            right, left = terms.pop(second), terms.pop(first)
+            b, a = values.pop(second), values.pop(first)
+            kept = _kept((left, right), terms, match.equation.result)
+            record = OpaqueAttributes(
+                op_type="Einsum",
+                types=(match.root.result.type.with_shape(tuple([sizes[letter] for letter in kept])),),
+                attributes=(("equation", f"{left},{right}->{kept}"),),
+            )
+            values.append(rewriter.add(OPAQUE, [a, b], record))
+            terms.append(kept)
+        return values
+
+
+#: All orders of so many operands are compared; an open size counts as so much.
+_MOST_OPERANDS, _OPEN_SIZE = 5, 64
+
+
+def _cheapest(equation: Equation, counts: Mapping[str, int]) -> tuple[int, list[tuple[int, int]]]:
+    """The fewest products of any order of pairs, and that order: the places of the two, whose product comes last."""
+    terms = equation.terms
+    if len(terms) == 1:
+        return 0, []
+    found: list[tuple[int, list[tuple[int, int]]]] = []
+    for first, second in combinations(range(len(terms)), 2):
+        pair = (terms[first], terms[second])
+        others = [term for place, term in enumerate(terms) if place not in (first, second)]
+        rest = Equation((*others, _kept(pair, others, equation.result)), equation.result)
+        cost, order = _cheapest(rest, counts)
+        found.append((prod([counts[letter] for letter in {*pair[0], *pair[1]}]) + cost, [(first, second), *order]))
+    return min(found)
+
+
+def _kept(pair: tuple[str, str], others: Sequence[str], result: str) -> str:
+    """The letters of the product of two operands: the result's own in its order, else those that are needed later."""
+    if not others:
+        return result
+    later = {*"".join(others), *result}
+    return "".join(letter for letter in dict.fromkeys("".join(pair)) if letter in later)
 
 
 def letter_sizes(equation: Equation, operands: Sequence[Value]) -> dict[str, Dim] | Miss:

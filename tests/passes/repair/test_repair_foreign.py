@@ -57,6 +57,7 @@ OF_UNKNOWN_RANK = {
     "power": ("power-by-products", "int32", "Pow(h, two)", ", int32 two"),
     "exponent": ("power-by-products", "int32", "Pow(two, h)", ", int32 two"),
     "einsum": ("matmul-of-letters", "float", 'Einsum<equation = "abc,bcd->ad">(h, a)', ", float[3,4,5] a"),
+    "einsum of three": ("einsum-of-pairs", "float", 'Einsum<equation = "ab,bc,cd->ad">(h, a, a)', ", float[3,3] a"),
     "einsum of one number": ("matmul-of-letters", "float", f'Einsum<equation = ",{"abcdefgh"}->ah">(h, a)',
                              ", float[2,1,2,1,2,1,2,1] a"),
     "ellipsis": ("spell-ellipsis", "float", 'Einsum<equation = "...ij,...jk->...ik">(h, h)', ""),

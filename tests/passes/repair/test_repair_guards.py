@@ -49,9 +49,33 @@ LEFT = {
         "(float[2,3,4] x, float[3,4,5] z) => (float[2,5] y)"
         ' { y = com.microsoft.Einsum<equation = "abc,bcd->ad">(x, z) }',
     ),
-    "an equation of three terms": (
+    "an equation of six terms": (
         "matmul-of-letters",
-        '(float[1,2,1,2] x) => (float[1,1] y) { y = Einsum<equation = "abcd,efgh,ijkl->ai">(x, x, x) }',
+        '(float[1,2] x) => (float[1,1] y) { y = Einsum<equation = "ab,cd,ef,gh,ij,kl->ai">(x, x, x, x, x, x) }',
+    ),
+    "six operands": (
+        "einsum-of-pairs",
+        '(float[1,2] x) => (float[1,1] y) { y = Einsum<equation = "ab,cd,ef,gh,ij,kl->ai">(x, x, x, x, x, x) }',
+    ),
+    "two operands": (
+        "einsum-of-pairs",
+        '(float[2,3] x, float[3,4] z) => (float[2,4] y) { y = Einsum<equation = "ab,bc->ac">(x, z) }',
+    ),
+    "three operands of another domain": (
+        "einsum-of-pairs",
+        '(float[2,2] x) => (float[2,2] y) { y = com.microsoft.Einsum<equation = "ab,bc,cd->ad">(x, x, x) }',
+    ),
+    "three operands of doubles": (
+        "einsum-of-pairs",
+        '(double[2,2] x) => (double[2,2] y) { y = Einsum<equation = "ab,bc,cd->ad">(x, x, x) }',
+    ),
+    "a diagonal beside two operands": (
+        "einsum-of-pairs",
+        '(float[2,2] x) => (float[2,2] y) { y = Einsum<equation = "aa,ab,bc->ac">(x, x, x) }',
+    ),
+    "three operands of which one broadcasts": (
+        "einsum-of-pairs",
+        '(float[2,2] x, float[1,2] z) => (float[2,2] y) { y = Einsum<equation = "ab,bc,bd->ad">(x, x, z) }',
     ),
     "an equation of doubles": (
         "matmul-of-letters",

@@ -82,6 +82,40 @@ def test_ellipses(equation: str, shapes: list[list[int]], out: list[int]) -> Non
     r.repaired(m, "einsum-ellipsis", ELLIPSIS, numbers(m), exact=True)
 
 
+#: The equations of the pairs, in the order of the fewest products.
+PAIRS = [
+    ("ab,bc,cd->ad", [[2, 9], [9, 8], [8, 7]], ["ab,bc->ac", "cd,ac->ad"]),
+    ("ab,bc,cd->ad", [[7, 9], [9, 8], [8, 2]], ["bc,cd->bd", "ab,bd->ad"]),
+    ("bi,bj,ijk->bk", [[2, 3], [2, 4], [3, 4, 5]], ["bi,bj->bij", "ijk,bij->bk"]),
+    ("a,b,c->cab", [[2], [3], [4]], ["a,b->ab", "c,ab->cab"]),
+    ("ab, bc, cd, de -> ae", [[9, 2], [2, 9], [9, 2], [2, 9]], ["bc,cd->bd", "ab,bd->ad", "de,ad->ae"]),
+    ("ab,ab,bc", [[2, 3], [2, 3], [3, 4]], ["ab,ab->b", "bc,b->c"]),
+    (",a,ab->b", [[], [3], [3, 2]], ["a,ab->b", ",b->b"]),
+]
+
+
+@pytest.mark.parametrize(("equation", "shapes", "pairs"), PAIRS)
+def test_more_than_two_operands(equation: str, shapes: list[list[int]], pairs: list[str]) -> None:
+    letters = equation.partition("->")[0].replace(",", "").replace(" ", "")
+    sizes = dict(zip(letters, [size for shape in shapes for size in shape], strict=True))
+    result = pairs[-1].partition("->")[2]
+    m = einsum(equation, *shapes, out=[sizes[letter] for letter in result])
+    rules = ("matmul-of-letters",)
+    program = r.repaired(m, "einsum-operands", "einsum-of-pairs", numbers(m), rtol=1e-5, skip_rules=rules)
+    attributes = [node.attribute[0].s.decode() for node in program.to_onnx().graph.node if node.op_type == "Einsum"]
+    assert attributes == pairs
+    r.left_alone(m, "einsum-of-pairs", exact=True)
+    r.left_alone(m, "einsum-of-pairs", target="cpu")
+
+
+def test_more_than_two_operands_of_open_sizes() -> None:
+    m = einsum("ab,bc,cd->ad", ["N", 3], [3, 4], [4, 2], out=["N", 2])
+    feeds = {name: np.ones(shape, np.float32) for name, shape in zip(numbers(m), ([5, 3], [3, 4], [4, 2]), strict=True)}
+    program = r.repaired(m, "einsum-operands", "einsum-of-pairs", feeds, rtol=1e-5)
+    equations = [node.attribute[0].s.decode() for node in program.to_onnx().graph.node]
+    assert equations == ["bc,cd->bd", "ab,bd->ad"]  # without the open size first
+
+
 def test_ellipses_that_broadcast() -> None:
     m = einsum("...ij,...jk->...ik", [2, 3, 4], [1, 4, 2], out=[2, 3, 2])
     program = r.left_alone(m, ELLIPSIS)

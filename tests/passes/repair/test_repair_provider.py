@@ -28,6 +28,7 @@ REPAIRED = {
     "gemm-batch": "merge-matmul-batch",
     "fused-matmul-rank": "merge-product-batch",
     "fused-gemm-batch": "merge-product-batch",
+    "einsum-operands": "einsum-of-pairs",
     "einsum-product": "matmul-of-letters",
     "einsum-letters": "matmul-of-letters",
     "lp-epsilon": "lp-norm-in-parts",

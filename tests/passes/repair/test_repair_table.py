@@ -144,7 +144,8 @@ CASES: list[tuple[str, str, Callable[[], Any], int | None, str]] = [
     ("pad-negative", "at 21", lambda: pad(21, [2, 3], pads=np.array([1, -1, 0, 0])), None, REPAIRED),
     ("pad-negative", "open", lambda: pad(21, ["N", 3], pads=np.array([-1, 0, 0, 0])), None, REPAIRED),
     ("pad-negative", "too many", lambda: pad(21, [2, 3], pads=np.array([-3, 0, 2, 0])), None, REFUSED),
-    ("einsum-operands", "three", lambda: einsum("ij,jk,kl->il", *[[2, 2]] * 3), None, WARNED),
+    ("einsum-operands", "three", lambda: einsum("ij,jk,kl->il", *[[2, 2]] * 3), None, REPAIRED),
+    ("einsum-operands", "six", lambda: einsum("ij,jk,kl,lm,mn,no->io", *[[2, 2]] * 6), None, WARNED),
     ("einsum-ellipsis", "equal", lambda: einsum("...ij->...ji", [2, 3, 4]), None, REPAIRED),
     *[
         (name, "fact", lambda name=name: FACTS[name]()[0], None, want)

@@ -272,8 +272,12 @@ def _rewritten(graph: Graph, opset: int, options: Options, model: onnx.ModelProt
 
     def at(other: int, *notes: str) -> Program:
         importers.choose_opset(graph, other, lowest, asked=True)
-        graph.notes += notes
-        made = Program(graph, replace(options, opset=other), model)
+        kept = list(graph.notes)
+        graph.notes += notes  # of this program alone: another opset may be tried after it
+        try:
+            made = Program(graph, replace(options, opset=other), model)
+        finally:
+            graph.notes[:] = kept
         _require_kernels(made)
         return made
 
@@ -344,15 +348,13 @@ def _kept_on_provider(program: Program, at: Callable[..., Program]) -> Program:
             break
         try:
             least = best.losses() if least is None else least
-            other = at(opset)
+            other = at(opset, f"opset {opset}, not {program.opset}: it keeps more nodes on {program.target.family}")
             lost = other.losses()
         except DmlcError:  # it cannot be said there
             continue
         if lost < least:
             best, least = other, lost
-    if best is program:
-        return program
-    return at(best.opset, f"opset {best.opset}, not {program.opset}: it keeps more nodes on {program.target.family}")
+    return best
 
 
 def _kept_loadable(program: Program, at: Callable[..., Program]) -> Program:
@@ -361,13 +363,13 @@ def _kept_loadable(program: Program, at: Callable[..., Program]) -> Program:
     guilty = repeated(program.graph) if program.opset >= NOT_LOADED_SINCE else None
     if guilty is None:
         return program
+    reason = f"ONNX Runtime 1.28 and later do not load {label(guilty)} there"
     for opset in range(NOT_LOADED_SINCE - 1, program.target.min_opset - 1, -1):
         try:
-            other = at(opset)
+            other = at(opset, f"opset {opset}, not {program.opset}: {reason}")
             if program.target.kernels is not None:
                 emitted(other, "onnx")
         except DmlcError:  # it cannot be said there
             continue
-        reason = f"ONNX Runtime 1.28 and later do not load {label(guilty)} there"
-        return at(opset, f"opset {opset}, not {program.opset}: {reason}")
+        return other
     return program

@@ -49,7 +49,8 @@ def choose_opset(graph: Graph, wanted: int, lowest: int, *, asked: bool) -> int:
                 message,
                 help=f"leave out {option('--opset', 'opset=')}, or ask for {option('--opset ', 'opset=')}{own}",
             )
-        graph.notes.append(f"opset {own}, not {wanted}: function {kept[0].name} has no equal there")
+        if wanted != own:
+            graph.notes.append(f"opset {own}, not {wanted}: function {kept[0].name} has no equal there")
         return own
     carried = list(_carried(graph))
     weight, least = _newest_weight(graph)

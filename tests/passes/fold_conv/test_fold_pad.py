@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -137,3 +138,24 @@ def test_a_max_pool_has_no_zeros_around() -> None:
 
 def test_exact_leaves_it() -> None:
     check(model(ENDS, CONV), ["Pad", "Conv"], exact=True)
+
+
+def test_padding_by_an_open_size_stays(tmp_path: Path) -> None:
+    """A program pads what it gives to a model."""
+    sizes, weights = [2, 3, "H", "W"], RNG.normal(size=(4, 3, 3, 3)).astype(np.float32)
+    graph = helper.make_graph(
+        [CONV],
+        "g",
+        [helper.make_tensor_value_info("p", TensorProto.FLOAT, sizes)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(weights, "k")],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "c.onnx")
+    for size, left in (("W", True), ("2", False)):
+        body = f"    y = conv(pad(x, pads=[0, 0, {size}, 0, 0, 0, 0, 1]))\n    return y\n"
+        path = tmp_path / "m.dml"
+        path.write_text(f'use conv from "c.onnx"\nmodel m(x: f32[2, 3, 8, W]) -> (y) {{\n{body}}}\n', "utf-8")
+        program = dmlc.compile(path, target="onnx")
+        assert ("Pad" in [n.op_type for n in program.to_onnx().graph.node]) is left
+        missed = [r.reason() for r in program.remarks if r.rule == "fold-pad-into-window"]
+        assert missed == (["the padding is not known"] if left else [])

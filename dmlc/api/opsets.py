@@ -273,7 +273,8 @@ def _rewritten(graph: Graph, opset: int, options: Options, model: onnx.ModelProt
     def at(other: int, *notes: str) -> Program:
         importers.choose_opset(graph, other, lowest, asked=True)
         kept = list(graph.notes)
-        graph.notes += notes  # of this program alone: another opset may be tried after it
+        # they are of this program alone: another opset may be tried after it
+        graph.notes += notes
         try:
             made = Program(graph, replace(options, opset=other), model)
         finally:

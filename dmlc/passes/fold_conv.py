@@ -350,8 +350,11 @@ class FoldPad(Rule[_PadMatch]):
             return Miss("the padding is not 0")
         if any(match.pads[axis] != 0 for axis in (0, 1, rank, rank + 1)):
             return Miss("the padding is not around the spatial axes alone")
-        if attribute_of(node, "auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
-            return Miss("the padding of the {0} depends on its sizes", (attribute_of(node, "auto_pad"),))
+        auto = attribute_of(node, "auto_pad", "NOTSET")
+        if auto not in ("NOTSET", "VALID"):
+            return Miss("the padding of the {0} depends on its sizes", (auto,))
+        if auto == "VALID" and any(attribute_of(node, "pads", ())):
+            return Miss("the window states its padding twice")
         if not all(isinstance(size, int) for size in match.pads):
             return Miss("the padding is not known")
         if is_opaque(node, "AveragePool"):

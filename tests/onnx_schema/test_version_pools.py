@@ -85,6 +85,14 @@ def test_what_is_counted_when_padding_counts_stays() -> None:
         assert (move(node, 22, 21, str, KnownValues(type={"x": type}.get)) is not None) == fits
 
 
+def test_dilated_windows_that_pad_themselves_stay() -> None:
+    """ONNX Runtime counts them by the size of the dilated window where they are not rounded up."""
+    for dilation, fits in ((1, True), (2, False)):
+        node = helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[3], strides=[3], ceil_mode=1,
+                                auto_pad="SAME_UPPER", dilations=[dilation])  # fmt: skip
+        assert (move(node, 22, 21, str, KnownValues(type={}.get)) is not None) == fits
+
+
 def test_an_open_size_needs_no_other_form() -> None:
     node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[1], strides=[2], ceil_mode=1)
     type = helper.make_tensor_type_proto(TensorProto.FLOAT, [1, 1, "W"])

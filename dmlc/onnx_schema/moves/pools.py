@@ -26,6 +26,8 @@ def _ceiling_down(draft: Draft) -> None:
         return
     kernel, auto_pad = draft.get("kernel_shape", []), draft.get("auto_pad", "NOTSET")
     if auto_pad.startswith("SAME"):  # the strides alone decide
+        if set(draft.get("dilations", [])) - {1}:
+            raise Unmovable("ONNX Runtime counts dilated windows otherwise without ceil_mode")
         draft.pop("ceil_mode")
         return
     sizes, axes = draft.sizes(0), len(kernel)

@@ -209,10 +209,16 @@ def _zero_divisor(node: Node, arrays: Sequence[Any]) -> str | None:
     return "an integer division by zero is unspecified" if divisor.dtype.kind != "f" and not divisor.all() else None
 
 
-def _negative_exponent(node: Node, arrays: Sequence[Any]) -> str | None:
-    exponent = arrays[1]
-    negative = exponent.dtype.kind == "i" and bool((exponent < 0).any())
-    return "an integer to a negative power is unspecified" if negative else None
+def _integer_power(node: Node, arrays: Sequence[Any]) -> str | None:
+    base, exponent = arrays
+    if base.dtype.kind == "f":
+        return None
+    if exponent.dtype.kind == "i" and (exponent < 0).any():
+        return "an integer to a negative power is unspecified"
+    with np.errstate(over="ignore"):
+        sizes = np.abs(base.astype(np.float64)) ** exponent.astype(np.float64)
+    # no float is the highest i64: what rounds to the next one may be more
+    return "an integer power that overflows is the target's" if (sizes >= np.iinfo(base.dtype).max).any() else None
 
 
 def _any_nan(node: Node, arrays: Sequence[Any]) -> str | None:
@@ -239,7 +245,7 @@ def _outside(node: Node, arrays: Sequence[Any]) -> str | None:
 
 _UNSPECIFIED: dict[Operation, Callable[[Node, Sequence[Any]], str | None]] = {
     **dict.fromkeys((DIV, FLOORDIV, MOD), _zero_divisor),
-    POW: _negative_exponent,
+    POW: _integer_power,
     **dict.fromkeys((ARGMAX, ARGMIN, TOP_K, HARDMAX, REDUCE_MAX, REDUCE_MIN, MIN, MAX, CLIP, RELU, SIGN), _any_nan),
     CAST: _misfit,
     **dict.fromkeys((GATHER, GATHER_ELEMENTS), _outside),

@@ -121,7 +121,8 @@ class _OpenPad:
         mode, filled = attribute_of(self.root, "mode", "constant"), attribute_of(self.root, "value", 0.0)
         if self.make.opset < 11:
             return self.make("Pad", type, x, mode=mode, pads=self.pads, value=filled)
-        more = list(self.root.operands[2:])
+        is_whole = self.root.operand(0).type.dtype is not FOREIGN  # then the counts are those of all axes by now
+        more = list(self.root.operands[2 : 3 if is_whole else None])
         if filled:
             dtype = element_dtype(x)
             assert dtype is not None

@@ -245,7 +245,8 @@ class Caller(Evaluator):
             texts = [*([owner] if is_value else []), *[_text(operand.span) for operand in expr.operands]]
             phrase = infix_named(method, texts) or phrase_named(method, texts[0] if texts else "x")
             return instead or (f"write {phrase}" if phrase else NO_METHODS)
-        return f"operators of ONNX are called as onnx.{method}(...)"
+        name = ".".join([part.text for part in expr.callee]) if owner in ("com", "ai") else method
+        return f"operators of ONNX are called as onnx.{name}(...)"
 
     def instead(self, name: str, expr: tree.Call, owner: Sequence[Span] = (), *, before: str = "") -> Help:
         """The proposal to write a call of the language for one of another library; empty for an unknown name."""

@@ -24,7 +24,7 @@ from pass_helpers import (
 )
 
 from dmlc.diagnostics.limits import DEFAULTS, Limits
-from dmlc.ir import DTYPES, FLOATS, INTEGERS, NUMERIC, Graph, Operation
+from dmlc.ir import DTYPES, FLOATS, INTEGERS, NUMERIC, DType, Graph, Operation
 from dmlc.ir.dtype import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from dmlc.ops.binary import ADD, DIV, EQUAL, FLOORDIV, LESS, MAX, MIN, MOD, MUL, POW, SUB
 from dmlc.ops.choose import CAST, CLIP, WHERE
@@ -256,6 +256,18 @@ def test_an_integer_to_a_negative_power_stays() -> None:
     ctx = run(PASS, graph)
     assert names(graph) == ["pow"]
     assert remarks(ctx) == ["an integer to a negative power is unspecified"]
+
+
+@each_row("base", [2, -2, 3])
+@each_row("dtype", [i32, i64])
+def test_an_integer_power_that_overflows_stays(base: int, dtype: DType) -> None:
+    """Some kernels wrap, others stop at the ends of the type."""
+    for exponent, is_folded in ((dtype.bits // 2 - 1, True), (dtype.bits, False), (3 * dtype.bits, False)):
+        b = Building()
+        graph = b.done(b(POW, b.constant([base], dtype), b.constant([exponent], dtype)))
+        ctx = run(PASS, graph)
+        assert names(graph) == ([] if is_folded else ["pow"])
+        assert remarks(ctx) == ([] if is_folded else ["an integer power that overflows is the target's"])
 
 
 @pytest.mark.parametrize(("op", "attributes"), [

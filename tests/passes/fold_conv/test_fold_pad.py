@@ -111,6 +111,7 @@ def pool(**options: Any) -> onnx.NodeProto:
         (ENDS, pool(pads=[1, 1, 1, 1]), None, "leaves its own padding out"),
         ([0, 0, 3, 0, 0, 0, 0, 0], pool(), None, "as large as the window"),
         (ENDS, pool(pads=[0, 0, 2, 2], count_include_pad=1), None, "as large as the window"),
+        (ENDS, pool(auto_pad="VALID", pads=[1, 1, 1, 1]), None, "states its padding twice"),
     ],
 )
 def test_near_misses(pads: list[int], window: onnx.NodeProto, value: float | None, reason: str) -> None:

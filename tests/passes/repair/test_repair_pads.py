@@ -130,6 +130,14 @@ def test_axes_of_an_unknown_rank(pads: list[int], nodes: list[str]) -> None:
     assert r.operators(r.repaired(m, "pad-negative", RULE, *feeds)) == nodes
 
 
+@each_row("axes", [[1, 0], [0, 1], [-2], [-1]])
+@each_row("pads", [[-1, 2], [2, -1], [-1, -1]])
+def test_named_axes_of_open_sizes(axes: list[int], pads: list[int]) -> None:
+    counts = [pads[0], *[0] * (len(axes) - 1), pads[1], *[0] * (len(axes) - 1)]
+    m = pad(counts, ["N", "M"], [None, None], axes=np.array(axes))
+    r.repaired(m, "pad-negative", RULE, {"x": grid(3, 4)}, {"x": grid(5, 3)}, exact=True)
+
+
 def test_pads_in_bodies() -> None:
     text = """<ir_version: 10, opset_import: ["": 21]>
         g (float[?, ?] x, int64[1] a) => (float[] y)

@@ -162,3 +162,8 @@ def test_names_in_the_other_models_are_looked_at() -> None:
     with pytest.raises(DmlcError) as error:
         text.load(source(program), model="two")
     assert [d.code.id for d in error.value.diagnostics] == ["E0202"]
+
+
+def test_an_operator_is_called_with_its_domain() -> None:
+    (found,) = diagnostics(in_model("y = com.microsoft.FastGelu(x)", "return y"))
+    assert "onnx.com.microsoft.FastGelu(...)" in str(found.help)

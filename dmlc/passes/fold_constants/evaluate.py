@@ -213,7 +213,7 @@ def _integer_power(node: Node, arrays: Sequence[Any]) -> str | None:
     base, exponent = arrays
     if base.dtype.kind == "f":
         return None
-    if exponent.dtype.kind == "i" and (exponent < 0).any():
+    if (exponent < 0).any():
         return "an integer to a negative power is unspecified"
     with np.errstate(over="ignore"):
         sizes = np.abs(base.astype(np.float64)) ** exponent.astype(np.float64)

@@ -428,7 +428,7 @@ class SumByProduct(Plan):
         if not isinstance(view.sizes[0], int):
             return f"{view.sizes[0]} rows are not a known number of them"
         has_product = self.capabilities.has_kernel(MATMUL, home_of(node))
-        return _why_not_moved(graph, node) or (None if has_product else f"there is no matrix product of {dtype}")
+        return _why_not_moved(graph, node) or (None if has_product else f"the target has no matrix product of {dtype}")
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
         shape, home = reduce_view(node).at(sizes), home_of(node)

@@ -35,23 +35,38 @@ class FoldConv(RewritePass, frozen=True):
 
 
 class Conv(Struct, frozen=True):
-    """``weight`` is [outputs, inputs / groups, ...], ``bias`` has an element for each output, if there is one."""
+    """A convolution or a transposed one.
+
+    ``weight`` is [outputs, inputs / groups, ...], and [inputs, outputs / groups, ...] of a transposed one. ``bias`` has
+    an element for each output, if there is one. ``groups`` are those of a transposed convolution, else 0.
+    """
 
     node: Node
     weight: Tensor
     bias: Tensor | None
+    groups: int = 0
 
     @property
     def channels(self) -> int:
-        size = self.weight.type.shape[0]
+        size = self.weight.type.shape[1 if self.groups else 0]
         assert isinstance(size, int)
-        return size
+        return size * (self.groups or 1)
+
+    def columns(self, values: Array) -> Array:
+        """Values, one for each output, in a shape that broadcasts to the weights."""
+        rank = self.weight.type.rank
+        if not self.groups:
+            return values.reshape(-1, *[1] * (rank - 1))
+        inputs = self.weight.array.shape[0] // self.groups
+        return np.repeat(values.reshape(self.groups, -1), inputs, axis=0).reshape(
+            self.weight.array.shape[0], -1, *[1] * (rank - 2)
+        )
 
 
 def conv_of(value: Value) -> Conv | None:
     """The convolution that the value is; None where its weights are not known, or lie in a file of their own."""
     node = value.producer
-    if node is None or not is_opaque(node, "Conv"):
+    if node is None or not (is_opaque(node, "Conv") or is_opaque(node, "ConvTranspose")):
         return None
     weight = constant_of(node.operands[1])
     bias = constant_of(node.operands[2]) if len(node.operands) > 2 else None
@@ -59,7 +74,7 @@ def conv_of(value: Value) -> Conv | None:
         return None
     if any(isinstance(t, StoredTensor) and t.is_apart for t in (weight, bias)):
         return None
-    return Conv(node, weight, bias)
+    return Conv(node, weight, bias, attribute_of(node, "group", 1) if is_opaque(node, "ConvTranspose") else 0)
 
 
 def channel_values(tensor: Tensor, conv: Conv) -> Array | None:
@@ -100,7 +115,7 @@ class _BatchNormMatch(Match, eq=False, kw_only=True):
 
 
 class FoldBatchNorm(Rule[_BatchNormMatch]):
-    """BatchNormalization(Conv(x)) becomes a Conv with scaled weights and a bias.
+    """BatchNormalization(Conv(x)) becomes a Conv with scaled weights and a bias; so does one of a ConvTranspose.
 
     ``reassociates``: the scale is multiplied into the weights instead of the sums. The statistics are constants, as in
     inference; the new weights are computed in f64 and rounded once.
@@ -137,8 +152,7 @@ class FoldBatchNorm(Rule[_BatchNormMatch]):
             shift = beta - mean * scale
         (weight,) = wide([conv.weight])
         bias = 0 if conv.bias is None else wide([conv.bias])[0]
-        column = scale.reshape(-1, *[1] * (weight.ndim - 1))
-        made = rebuilt(rewriter, conv, weight * column, bias * scale + shift)
+        made = rebuilt(rewriter, conv, weight * conv.columns(scale), bias * scale + shift)
         return [made, *match.root.results[1:]]
 
 
@@ -148,7 +162,7 @@ class _BiasMatch(Match, eq=False, kw_only=True):
 
 
 class FoldBias(Rule[_BiasMatch]):
-    """Conv(x) + c with one c for each channel becomes a Conv with a bias.
+    """Conv(x) + c with one c for each channel becomes a Conv with a bias; so does a ConvTranspose.
 
     ``reassociates``: a runtime may add the bias to the sum before its last term.
     """
@@ -185,7 +199,7 @@ class _ScaleMatch(Match, eq=False, kw_only=True):
 
 
 class FoldScale(Rule[_ScaleMatch]):
-    """Conv(x) * c and Conv(x) / c with one c for each channel become a Conv with scaled weights.
+    """Conv(x) * c and Conv(x) / c with one c for each channel become a Conv, or a ConvTranspose, with scaled weights.
 
     ``reassociates``: the scale is multiplied into the weights instead of the sums. The new weights are computed in f64
     and rounded once.
@@ -221,11 +235,13 @@ class FoldScale(Rule[_ScaleMatch]):
 
 
 def _scaled(match: _ScaleMatch, data: Tensor) -> Array:
-    """The data, of which the first axis is the channel, times the scale: computed in f64, rounded to its own dtype."""
+    """The weights or the bias times the scale: computed in f64, rounded to their own dtype."""
     values = channel_values(match.scale, match.conv)
     assert values is not None
     (wanted,) = wide([data])
-    column = values.astype(np.float64).reshape(-1, *[1] * (wanted.ndim - 1))
+    column = values.astype(np.float64)
+    if data is match.conv.weight:
+        column = match.conv.columns(column)
     with np.errstate(all="ignore"):
         out: Array = (wanted * column if match.root.op is MUL else wanted / column).astype(data.dtype.numpy)
     return out

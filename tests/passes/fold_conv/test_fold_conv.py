@@ -240,3 +240,35 @@ def test_the_whole_preparation_of_an_image_is_folded() -> None:
 )
 def test_near_misses_of_a_shift_of_the_input(nodes: list[onnx.NodeProto], weights: Any) -> None:
     assert operators(dmlc.compile(model(nodes, **weights))) == ["Sub", "Conv"]
+
+
+# --- transposed convolutions
+
+
+@each_row("groups", [1, 3])
+@each_row("bias", [False, True])
+@each_row("padding", [0, 1])
+def test_a_batch_norm_goes_into_a_transposed_convolution(groups: int, bias: bool, padding: int) -> None:
+    operands = ["x", "t", "b"] if bias else ["x", "t"]
+    attributes = {"strides": [2, 2], "output_padding": [padding, padding], "group": groups}
+    weights = {name: RNG.uniform(0.5, 2, size=6) for name in ("gamma", "beta", "mean", "variance", "b")}
+    kernel = RNG.normal(size=(3, 6 // groups, 3, 3))
+    check(model([node("ConvTranspose", operands, ["c"], **attributes), NORM], t=kernel, **weights), ["ConvTranspose"])
+
+
+@each_row("shape", [(), (6, 1, 1), (1, 6, 1, 1)])
+@each_row("operator", ["Mul", "Div", "Add"])
+@each_row("groups", [1, 3])
+def test_a_constant_for_each_channel_of_a_transposed_convolution(
+    shape: tuple[int, ...], operator: str, groups: int
+) -> None:
+    made = node("ConvTranspose", ["x", "t", "b"], ["c"], group=groups)
+    weights = {"t": RNG.normal(size=(3, 6 // groups, 2, 2)), "b": RNG.normal(size=6)}
+    scaled = model([made, node(operator, ["c", "d"], ["y"])], d=RNG.uniform(0.5, 2, size=shape), **weights)
+    check(scaled, ["ConvTranspose"])
+
+
+def test_constants_of_other_sizes_than_the_channels_stay() -> None:
+    made = node("ConvTranspose", ["x", "t"], ["c"])
+    weights = {"t": RNG.normal(size=(3, 4, 1, 1)), "d": RNG.normal(size=(1, 1, 8))}
+    check(model([made, node("Add", ["c", "d"], ["y"])], **weights), ["ConvTranspose", "Add"])

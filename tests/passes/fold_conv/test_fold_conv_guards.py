@@ -95,7 +95,11 @@ def test_data_in_a_file_of_its_own(
 
 
 def test_what_is_no_convolution_with_known_weights() -> None:
-    left(model(node("ConvTranspose", ["x", "k"], ["c"]), NORM, k=np.ones((3, 4, 3, 3), np.float32)))
+    left(
+        model(
+            node("MaxPool", ["x"], ["c"], kernel_shape=[2, 2]), NORM, **{n: np.ones(3, np.float32) for n in STATISTICS}
+        )
+    )
     m = model(node("Conv", ["x", "k", "b"], ["c"]), NORM, b=None)
     assert m.graph.input[1].name == "b"
     left(m)
@@ -149,3 +153,10 @@ def test_statistics_whose_size_is_known_too_late_to_be_refused() -> None:
 def test_nothing_to_fold_is_no_change() -> None:
     graph = dmlc.compile(model(CONV, node("Relu", ["c"], ["y"]))).source_graph
     assert FoldConv().run(graph.clone(), PassContext(load_target("cpu"), 21)) is False
+
+
+@each_row("op_type", ["Add", "Mul", "Div", "Sub"])
+def test_an_operation_before_a_transposed_convolution(op_type: str) -> None:
+    before = node(op_type, ["x", "d"], ["e"])
+    weights = {"d": np.full((1, 3, 1, 1), 3, np.float32), "k": np.ones((3, 4, 3, 3), np.float32)}
+    left(model(before, node("ConvTranspose", ["e", "k"], ["y"]), **weights))

@@ -114,6 +114,50 @@ def test_symbolic_rows_and_columns() -> None:
     np.testing.assert_allclose(one, (x[:1] * z[:, :, :1]).sum(1), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("target", ["directml", "cpu", "onnx"])
+@pytest.mark.parametrize(
+    ("shape", "other", "axis", "want"),
+    [
+        ((1, 9, 4, 6), (2, 9, 1, 6), 1, "Mul"),  # three transposes for a product of 2 by 4
+        ((1, 9, 12, 6), (12, 9, 1, 6), 1, "MatMul"),
+        ((1, 9, 6, 6), (12, 9, 1, 6), 1, "MatMul"),  # 72 elements for 18
+        ((1, 9, 5, 6), (12, 9, 1, 6), 1, "Mul"),
+        ((6, 9, 4, 1), (6, 9, 1, 2), 1, "MatMul"),  # the batch comes first
+    ],
+)
+def test_a_small_product_stays_where_its_factors_need_transposes(
+    shape: Any, other: Any, axis: int, want: str, target: str
+) -> None:
+    program = dmlc.compile(product(shape, other, axis), target=target)
+    check(product(shape, other, axis), operators(program), target=target)
+    assert want in operators(program)
+    stays = [r.reason() for r in program.remarks if r.rule == "matmul-from-sum" and "need transposes" in r.reason()]
+    assert bool(stays) is (want == "Mul")
+
+
+@pytest.mark.parametrize(
+    ("shape", "other", "want"),
+    [
+        (("N", 1, 3, 2), (16, 3, 1), "Mul"),  # the factor is copied for each of the batch, which may be empty
+        (("N", 1, 3, 8), (16, 3, 1), "MatMul"),
+        (("N", 1, 3, 8), (2, 3, 1), "Mul"),
+        ((5, 1, 3, 2), (16, 3, 1), "MatMul"),
+        (("N", 3, 1), (1, 3, 2), "MatMul"),  # no batch
+        ((1, "N", 2), (5, "N", 1), "Mul"),  # a sum over nothing
+    ],
+)
+def test_a_size_that_may_be_0_costs_more_than_few_columns_save(shape: Any, other: Any, want: str) -> None:
+    axis = len(shape) - 2
+    m = two_inputs(shape, other, axis)
+    program = dmlc.compile(m, target="onnx")
+    assert want in operators(program)
+    assert any("may be 0" in remark.reason() for remark in program.remarks) is (want == "Mul")
+    sizes = [tuple([4 if size == "N" else size for size in one]) for one in (shape, other)]
+    x, z = (RNG.standard_normal(one).astype(np.float32) for one in sizes)
+    got = program.run({"x": x, "z": z}, "cpu")["y"]
+    np.testing.assert_allclose(got, (x * z).sum(-2), rtol=1e-5, atol=1e-6)
+
+
 # --- matmul-from-weighted-sum
 
 

@@ -120,6 +120,38 @@ def test_a_reshape_by_sizes_of_its_operand_copies_them(opset: int, target: str) 
 
 
 @each_row("target", TARGETS)
+def test_a_reshape_to_a_computed_size_that_fails_where_that_is_0_needs_no_computing(target: str) -> None:
+    """As PyTorch exports MultiheadAttention of an open batch: [time, batch, 8] by way of [time * batch, 8]."""
+    source = model("""
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[4, B, 2, 4] x) => (float[?, 8] y)
+        <int64[1] one = {1}, int64[1] two = {2}, int64[1] four = {4}, int64[1] eight = {8}> {
+            s = Shape(x)  b = Slice(s, one, two)  n = Mul(b, four)  t = Concat<axis=0>(n, eight)  y = Reshape(x, t)
+        }
+    """)
+    emitted = dmlc.compile(source, target=target).to_onnx()
+    assert [node.op_type for node in emitted.graph.node] == ["Reshape"]
+    same_numbers(source, emitted, {"x": f32(4, 3, 2, 4)})
+
+
+@each_row("target", TARGETS)
+@each_row("rest", ["z", "minus"])
+def test_a_reshape_to_a_computed_size_that_may_copy_is_carried(rest: str, target: str) -> None:
+    """With another size of 0, or one that is left over, a size of 0 gives a result of another shape."""
+    source = model(f"""
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[2, B, C] x) => (float[?, ?, ?] y)
+        <int64[1] one = {{1}}, int64[1] two = {{2}}, int64[1] three = {{3}}, int64[1] minus = {{-1}}> {{
+            s = Shape(x)  b = Slice(s, one, two)  z = Slice(s, two, three)  n = Mul(b, two)
+            t = Concat<axis=0>(n, {rest}, one)  y = Reshape(x, t)
+        }}
+    """)
+    emitted = dmlc.compile(source, target=target).to_onnx()
+    assert "Mul" in [node.op_type for node in emitted.graph.node]
+    same_numbers(source, emitted, {"x": f32(2, 3, 4)})
+
+
+@each_row("target", TARGETS)
 def test_what_was_asked_for_and_cannot_be_said_is_refused(target: str) -> None:
     source = model("""
         <ir_version: 4, opset_import: ["": 9]>

@@ -8,7 +8,7 @@ import numpy as np
 
 from dmlc.importers.registry import Found, Made, Reading, reads
 from dmlc.inference.query import remaining, vanishes_with, within
-from dmlc.ir import Dim, DimExpr, Tensor, product
+from dmlc.ir import Dim, Tensor, product
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import (
     CONCAT,
@@ -80,10 +80,8 @@ def _resolved(r: Reading, sizes: list[Dim], *, copies: bool) -> tuple[Dim, ...] 
             if i >= len(have):
                 return None
             sizes[i] = have[i]
-        elif size == -1:
-            continue
-        elif copies and not isinstance(size, int) and not _safe_to_copy(r, have[i : i + 1], size):
-            return None
+    if copies and not all(isinstance(size, int) or _safe_to_copy(r, sizes, i) for i, size in enumerate(sizes)):
+        return None
     places = [i for i, size in enumerate(sizes) if size == -1]
     if len(places) > 1:
         return None
@@ -95,9 +93,16 @@ def _resolved(r: Reading, sizes: list[Dim], *, copies: bool) -> tuple[Dim, ...] 
     return tuple(sizes)
 
 
-def _safe_to_copy(r: Reading, own: Sequence[Dim], size: DimExpr) -> bool:
-    """True where a computed size of 0, which a reshape reads as a copy, gives that size all the same."""
-    return r.graph.dims.interval(size)[0] > 0 or any(vanishes_with(d, size) for d in own)
+def _safe_to_copy(r: Reading, sizes: Sequence[Dim], place: int) -> bool:
+    """True where a computed size of 0, which a reshape reads as a copy, gives that size all the same, or fails: the
+    result would have elements, and the reshaped value then has none."""
+    size, have = sizes[place], r.x.shape
+    assert not isinstance(size, int)
+    lowest = r.graph.dims.interval
+    if lowest(size)[0] > 0 or any(vanishes_with(d, size) for d in have[place : place + 1]):
+        return True
+    others = [d for i, d in enumerate(sizes) if i != place]
+    return all(lowest(d)[0] > 0 for d in others) and product(sizes) == product(have)
 
 
 @reads("Flatten")

@@ -15,7 +15,9 @@ from dmlc.passes.fold_constants.arithmetic import (
     NeutralOperand,
     NeverNegative,
     SameCast,
+    ScalesOfProduct,
     SignIntoFactor,
+    SwappedChoice,
 )
 from dmlc.passes.fold_constants.evaluate import Evaluate, FillScalar
 from dmlc.passes.fold_constants.layouts import (
@@ -27,6 +29,7 @@ from dmlc.passes.fold_constants.layouts import (
     SplitOffNothing,
     StandStill,
     TransposeChain,
+    TransposeOfBlocks,
     TransposeOfOnes,
 )
 from dmlc.passes.fold_constants.opaque import InlineBranch, ReadAgain
@@ -55,6 +58,7 @@ class FoldConstants(RewritePass, frozen=True):
             NeutralOperand,
             KnownTruth,
             KnownChoice,
+            SwappedChoice,
             DifferentTruths,
             SameCast,
             CastChain,
@@ -62,6 +66,7 @@ class FoldConstants(RewritePass, frozen=True):
             Idempotent,
             NeverNegative,
             SignIntoFactor,
+            ScalesOfProduct,
             InlineBranch,
             KnownSequence,
             ZeroInitialState,
@@ -75,4 +80,4 @@ class FoldConstants(RewritePass, frozen=True):
 
 
 #: The moves alone, for passes whose new reshapes and transposes may meet those of the program.
-MOVE_RULES = (StandStill, SplitOffNothing, ReshapeChain, TransposeChain, TransposeOfOnes)
+MOVE_RULES = (StandStill, SplitOffNothing, ReshapeChain, TransposeChain, TransposeOfOnes, TransposeOfBlocks)

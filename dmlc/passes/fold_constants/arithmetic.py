@@ -19,6 +19,7 @@ from dmlc.ops.choose import CAST, WHERE, CastAttributes
 from dmlc.ops.constant import CONSTANT, constant_of
 from dmlc.ops.elementwise import ABS, CEIL, FLOOR, NEG, NOT, RELU, ROUND, SIGN
 from dmlc.ops.index import FULL, FullAttributes
+from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import CONCAT, EXPAND, ConcatAttributes, ExpandAttributes
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
 from dmlc.passes.patterns import both_ways, made_by
@@ -150,6 +151,22 @@ def _truth_everywhere(value: Value) -> bool | None:
         return bool(array.flat[0]) if known else None
     filled = made_by(value, FULL)
     return None if filled is None else bool(filled.attributes_as(FullAttributes).value)
+
+
+class SwappedChoice(Rule[Match]):
+    """``where(not c, a, b)`` becomes ``where(c, b, a)``. ``exact``."""
+
+    name = "swapped-choice"
+    roots = (WHERE,)
+    fed_by = (NOT,)
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        before = made_by(node.operand("cond"), NOT)
+        return None if before is None else Match(node, (before,))
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        (before,), (_, true, false) = match.consumed, match.root.operands
+        return [rewriter.add(WHERE, [before.operand("x"), false, true])]
 
 
 class DifferentTruths(Rule[Match]):
@@ -354,3 +371,54 @@ def _shares(user: Node, match: _SignMatch) -> bool:
 
 def _is_same(tensor: Tensor, array: _Array) -> bool:
     return tensor.array.shape == array.shape and bool((tensor.array == array).all())
+
+
+class _ScalesMatch(Match, eq=False, kw_only=True):
+    """``operands`` are those of the product without their scales, ``scale`` is the product of these."""
+
+    operands: tuple[Value, Value]
+    scale: np.ndarray[Any, Any]
+
+
+class ScalesOfProduct(Rule[_ScalesMatch]):
+    """``matmul(a * s, b * t)`` with numbers ``s`` and ``t`` becomes ``matmul(a * (s * t), b)``; quotients count too.
+
+    ``reassociates``. PyTorch scales the queries and the keys of attention by the root of the scale each.
+    """
+
+    name = "scales-of-product"
+    roots = (MATMUL,)
+    fed_by = (MUL, DIV)
+    rewrite_class = REASSOCIATES
+
+    def match(self, node: Node, graph: Graph) -> _ScalesMatch | None:
+        left, right = _scaled_by(node.operand("a")), _scaled_by(node.operand("b"))
+        if left is None or right is None:
+            return None
+        with np.errstate(all="ignore"):
+            scale = np.asarray(left[2] * right[2]).astype(node.result.type.dtype.numpy)
+        return _ScalesMatch(node, (left[0], right[0]), operands=(left[1], right[1]), scale=scale)
+
+    def check(self, match: _ScalesMatch, graph: Graph) -> Miss | None:
+        if not np.finfo(match.scale.dtype).tiny <= abs(match.scale) < np.inf:
+            return Miss("the product of both scales leaves the range of {0}", (match.root.result.type.dtype,))
+        return used_elsewhere(match.consumed[0].result) or used_elsewhere(match.consumed[1].result)
+
+    def build(self, match: _ScalesMatch, rewriter: Rewriter) -> Sequence[Value]:
+        left, right = match.operands
+        scaled = rewriter.add(MUL, [left, rewriter.constant(match.scale)])
+        return [rewriter.add(MATMUL, [scaled, right])]
+
+
+def _scaled_by(value: Value) -> tuple[Node, Value, float] | None:
+    """The node that scales a value by one number, the value before, and the number."""
+    node = made_by(value, MUL, DIV)
+    if node is None or not value.type.dtype.is_float:
+        return None
+    for x, other in both_ways(node) if node.op is MUL else ((node.operand("a"), node.operand("b")),):
+        data = constant_of(other)
+        if data is not None and data.size == 1 and x.type == value.type:
+            number = np.float64(data.array.item())
+            with np.errstate(all="ignore"):
+                return node, x, float(number if node.op is MUL else 1 / number)
+    return None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
+from operator import mul
 
 import numpy as np
 from msgspec.structs import replace
@@ -31,7 +33,7 @@ from dmlc.ops.move import (
     TransposeAttributes,
 )
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
-from dmlc.passes.layouts import ones_between, plainest, reshape_ones
+from dmlc.passes.layouts import is_unit, ones_between, plainest, reshape_ones
 from dmlc.passes.patterns import made_by
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 
@@ -171,6 +173,83 @@ class TransposeOfOnes(Rule[Match]):
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         root = match.root
         return [rewriter.add(RESHAPE, [root.operand("x")], ReshapeAttributes(shape=root.result.shape))]
+
+
+#: Axes of a tensor that DirectML takes, so that no repair merges those of a new transpose.
+_MOST_AXES = 8
+
+
+class _BlocksMatch(Match, eq=False, kw_only=True):
+    """``perm`` is the order of the axes before both reshapes."""
+
+    perm: tuple[int, ...]
+
+
+class TransposeOfBlocks(Rule[_BlocksMatch]):
+    """A transpose between a reshape and one that undoes its merges and splits becomes one of the axes before them.
+
+    ``exact``. It moves the axes of each merge or split together. PyTorch's attention transposes its keys so.
+    """
+
+    name = "transpose-between-reshapes"
+    roots = RESHAPES
+    fed_by = (TRANSPOSE,)
+
+    def match(self, node: Node, graph: Graph) -> _BlocksMatch | None:
+        moved = made_by(node.operand("x"), TRANSPOSE)
+        before = None if moved is None else made_by(moved.operand("x"), *RESHAPES)
+        if moved is None or before is None or before.operand("x").type.rank != node.result.type.rank:
+            return None
+        perm = _order_before(graph, before, moved, node.result.shape)
+        return None if perm is None else _BlocksMatch(node, (before, moved), perm=perm)
+
+    def check(self, match: _BlocksMatch, graph: Graph) -> Miss | None:
+        if len(match.perm) > _MOST_AXES:
+            return Miss("it would move {0} axes, more than {1}", (len(match.perm), _MOST_AXES))
+        return used_elsewhere(match.consumed[1].result)
+
+    def build(self, match: _BlocksMatch, rewriter: Rewriter) -> Sequence[Value]:
+        x = match.consumed[0].operand("x")
+        return [rewriter.add(TRANSPOSE, [x], TransposeAttributes(perm=match.perm))]
+
+
+def _order_before(graph: Graph, before: Node, moved: Node, target: Shape) -> tuple[int, ...] | None:
+    """The order of the axes of the reshape's operand that gives ``target`` and the same elements, if there is one."""
+    have, middle = before.operand("x").shape, moved.operand("x").shape
+    axes = [a for a, size in enumerate(have) if not is_unit(graph, size)]
+    between = [a for a, size in enumerate(middle) if not is_unit(graph, size)]
+    perm = [between.index(a) for a in moved.attributes_as(TransposeAttributes).perm if a in between]
+    order = _order_of_blocks([have[a] for a in axes], [middle[a] for a in between], perm)
+    if order is None or [have[axes[i]] for i in order] != [d for d in target if not is_unit(graph, d)]:
+        return None
+    moving = iter([axes[i] for i in order])
+    ones = iter([a for a in range(len(have)) if a not in axes])
+    return tuple([next(ones if is_unit(graph, size) else moving) for size in target])
+
+
+def _order_of_blocks(have: Sequence[Dim], middle: Sequence[Dim], perm: Sequence[int]) -> list[int] | None:
+    """The axes of ``have`` as ``perm`` moves those of ``middle``, which merge and split them; None if it parts them."""
+    places = {total: place for place, total in enumerate(accumulate(have, mul, initial=1))}
+    if len(places) != len(have) + 1:  # a size is 0
+        return None
+    blocks: dict[int, tuple[range, range]] = {}
+    start = first = 0
+    for axis, total in enumerate(accumulate(middle, mul)):
+        end = places.get(total)
+        if end is not None:
+            blocks[first] = (range(start, end), range(first, axis + 1))
+            start, first = end, axis + 1
+    if start != len(have) or first != len(middle):
+        return None
+    order: list[int] = []
+    place = 0
+    while place < len(perm):
+        found = blocks.get(perm[place])
+        if found is None or list(perm[place : place + len(found[1])]) != list(found[1]):
+            return None
+        order += found[0]
+        place += len(found[1])
+    return order
 
 
 class SliceChain(Rule[Match]):

@@ -259,3 +259,66 @@ def test_a_split_of_which_one_part_is_all() -> None:
     graph = b.done(*b.node(SPLIT, b.input("x", (2, 3)), sizes=[3], axis=1))
     check_numbers(PASS, graph)
     assert names(graph) == []
+
+
+# --- transpose-between-reshapes
+
+
+def moved(b: Building, shape: Any, middle: Any, perm: Any, last: Any) -> Value:
+    x = b(RESHAPE, b.input("x", shape), shape=list(middle))
+    return b(RESHAPE, b(TRANSPOSE, x, perm=perm), shape=list(last))
+
+
+@pytest.mark.parametrize(
+    ("shape", "middle", "perm", "last"),
+    [
+        ((2, 4, 5, 8), (8, 5, 8), [0, 2, 1], (2, 4, 8, 5)),  # merged and split
+        ((2, 4, 5, 8), (8, 5, 8), [1, 0, 2], (5, 2, 4, 8)),
+        ((1, 4, 32), (1, 2, 2, 32), [0, 3, 1, 2], (1, 32, 4)),  # split and merged
+        ((6, 4, 5), (3, 8, 5), [2, 0, 1], (5, 6, 4)),  # neither, but moved together
+        ((1, 4, 5, 8), (4, 5, 8), [0, 2, 1], (1, 4, 8, 5)),  # ones go and come
+        ((4, 1, 5, 8), (4, 5, 8), [0, 2, 1], (4, 8, 1, 5)),
+        (("N", 4, 5, 8), ("N * 4", 5, 8), [0, 2, 1], ("N", 4, 8, 5)),
+    ],
+)
+def test_a_transpose_between_reshapes_is_one_transpose(shape: Any, middle: Any, perm: Any, last: Any) -> None:
+    b = Building(N=(1, 9))
+    n = symbol("N")
+    sized = [[n * 4 if d == "N * 4" else n if d == "N" else d for d in one] for one in (middle, last)]
+    ctx = check_numbers(PASS, b.done(b(RELU, moved(b, shape, sized[0], perm, sized[1]))), binding={"N": 2})
+    assert ("transpose-between-reshapes", "exact") in ledger(ctx)
+    assert names(b.graph) == ["transpose", "relu"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "middle", "perm", "last"),
+    [
+        ((2, 4, 5, 8), (8, 5, 8), [0, 2, 1], (8, 2, 4, 5)),  # another shape of as many axes
+        ((2, 4, 5, 8), (8, 5, 8), [0, 2, 1], (8, 8, 5)),  # fewer axes
+        ((8, 6), (8, 2, 3), [0, 2, 1], (8, 6)),  # parts of an axis change places
+        ((6, 4), (3, 8), [1, 0], (4, 6)),  # an axis of each is parted
+        ((2, 3, 4), (2, 2, 6), [1, 0, 2], (2, 3, 4)),
+        ((0, 3, 4), (0, 12), [1, 0], (3, 4, 0)),
+    ],
+)
+def test_other_transposes_between_reshapes_stay(shape: Any, middle: Any, perm: Any, last: Any) -> None:
+    b = Building()
+    ctx = check_numbers(PASS, b.done(b(RELU, moved(b, shape, middle, perm, last))))
+    assert "transpose-between-reshapes" not in dict(ledger(ctx))
+
+
+def test_a_transpose_between_reshapes_of_many_axes_stays() -> None:
+    b = Building()
+    shape = (2,) * 9
+    ctx = run(PASS, b.done(b(RELU, moved(b, shape, (16, 32), [1, 0], shape))))
+    assert names(b.graph) == ["reshape", "transpose", "reshape", "relu"]
+    assert any("9 axes, more than 8" in remark for remark in remarks(ctx))
+
+
+def test_a_transpose_between_reshapes_that_others_need_stays() -> None:
+    b = Building()
+    x = b(RESHAPE, b.input("x", (2, 4, 5, 8)), shape=[8, 5, 8])
+    turned = b(TRANSPOSE, x, perm=[0, 2, 1])
+    ctx = run(PASS, b.done(b(RESHAPE, turned, shape=[2, 4, 8, 5]), turned))
+    assert names(b.graph) == ["reshape", "transpose", "reshape"]
+    assert any("is used 2 times" in remark for remark in remarks(ctx))

@@ -152,6 +152,39 @@ def test_a_reshape_to_a_computed_size_that_may_copy_is_carried(rest: str, target
 
 
 @each_row("target", TARGETS)
+@each_row(
+    ("opset", "nodes", "kept"),
+    [
+        (17, 'y = Pad <mode = "reflect"> (x, none)', []),
+        (17, 'y = Pad <mode = "edge"> (x, one)', ["Pad"]),
+        (10, 'y = Pad <mode = "reflect", pads = [0, 0, 0, 0, 0, 0]> (x)', []),
+        (10, 'y = Pad <mode = "edge", pads = [0, 0, 1, 0, 0, 1]> (x)', ["Pad"]),
+        (17, 'y = Resize <mode = "linear"> (x, "", ones)', []),
+        (17, 'y = Resize <mode = "linear", coordinate_transformation_mode = "align_corners"> (x, "", "", same)', []),
+        (17, 'y = Resize <mode = "linear"> (x, "", "", other)', ["Resize"]),
+        (17, 'y = Resize <mode = "linear"> (x, "", twos)', ["Resize"]),
+        (19, 'y = Resize <axes = [2], mode = "linear"> (x, "", "", last)', []),
+        (17, 'y = Resize <coordinate_transformation_mode = "tf_crop_and_resize"> (x, roi, ones)', ["Resize"]),
+    ],
+)
+def test_pads_of_nothing_and_a_resize_to_the_same_sizes_are_no_nodes(
+    opset: int, nodes: str, kept: list[str], target: str
+) -> None:
+    weights = (
+        "int64[6] none = {0, 0, 0, 0, 0, 0}, int64[6] one = {0, 0, 1, 0, 0, 1}, float[3] ones = {1, 1, 1}, "
+        "float[3] twos = {1, 1, 2}, int64[3] same = {2, 3, 5}, int64[3] other = {2, 3, 7}, int64[1] last = {5}, "
+        "float[6] roi = {0, 0, 0.5, 1, 1, 1}"
+    )
+    source = model(f"""
+        <ir_version: 7, opset_import: ["": {opset}]>
+        g (float[2, 3, 5] x) => (float[?, ?, ?] z) <{weights}> {{ {nodes}  z = Tanh(y) }}
+    """)
+    emitted = dmlc.compile(source, target=target).to_onnx()
+    assert [node.op_type for node in emitted.graph.node] == [*kept, "Tanh"]
+    same_numbers(source, emitted, {"x": f32(2, 3, 5)})
+
+
+@each_row("target", TARGETS)
 def test_what_was_asked_for_and_cannot_be_said_is_refused(target: str) -> None:
     source = model("""
         <ir_version: 4, opset_import: ["": 9]>

@@ -50,10 +50,17 @@ def test_a_multiple_of_the_operands_own_size_may_be_zero(batch: int) -> None:
 
 
 def test_a_size_that_another_axis_gives_is_computed() -> None:
-    """A 0 would be read as a copy of 4 there: the list stays as the model has it."""
-    body = CONSTANTS + "f = Constant<value_ints = [24]>() s = Shape(x) n = Gather(s, zero) "
+    """A 0 would be read as a copy of 4 there, and -1 be another size: the list stays as the model has it."""
+    body = CONSTANTS + "f = Constant<value_ints = [-1]>() s = Shape(x) n = Gather(s, zero) "
     made = model(body + "l = Concat<axis = 0>(f, n) y = Reshape(x, l)")
     assert "Concat" in operators(made)
+    same(made, 3)
+
+
+def test_a_size_of_0_that_would_be_a_copy_and_fail_needs_no_computing() -> None:
+    body = CONSTANTS + "f = Constant<value_ints = [24]>() s = Shape(x) n = Gather(s, zero) "
+    made = model(body + "l = Concat<axis = 0>(f, n) y = Reshape(x, l)")
+    assert operators(made) == ["Reshape"]
     same(made, 3)
 
 

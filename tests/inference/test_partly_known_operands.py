@@ -40,6 +40,15 @@ _MAP = (
     " (float[p, q] o, float[m] u) { o = Transpose <perm = [1, 0]> (i) u = Concat <axis = 0> (j, j) }>"
     " at = Constant <value = int64 {1}> () y = SequenceAt (r, at) z = SequenceAt (t, at)"
 )
+_SIDE = (
+    "half = Constant <value = float {{0.5}}> () n = Constant <value_ints = [1]> () s = Shape (x) a = Gather (s, n)"
+    " f = Cast <to = 1> (a) r = {root} i = Cast <to = 7> (r) t = Concat <axis = 0> (i, i) y = ConstantOfShape (t)"
+)
+_AT = "at = Constant <value_ints = {at}> () "
+_HOT = (
+    "at = Constant <value_ints = {at}> () two = Constant <value = int64 {{2}}> () v = Constant <value_ints = [1, 3]> ()"
+    " h = OneHot <axis = {axis}> (at, two, v) e = Constant <value_ints = [-1]> () r = Reshape (h, e) y = Tile (x, r)"
+)
 
 #: Opsets, inputs, nodes; the shapes of results; feeds of several runs.
 CASES: dict[str, tuple[str, str, str, dict[str, list[int | None]], list[Feeds]]] = {
@@ -80,6 +89,32 @@ CASES: dict[str, tuple[str, str, str, dict[str, list[int | None]], list[Feeds]]]
     "other branch that is taken": (
         '"" : 18', "float[4] x", f"limit = Constant <value = int64 {{3}}> () at = Constant <value_ints = [0]> () {_IF}",
         {"y": [4]}, [{"x": zeros(4)}],
+    ),
+    "side of a square of tokens": (
+        '"" : 17', "float[2, 16, 3] x", _SIDE.format(root="Pow (f, half)"), {"y": [4, 4]}, [{"x": zeros(2, 16, 3)}],
+    ),
+    "root of a square of tokens": (
+        '"" : 17', "float[2, 25, 3] x", _SIDE.format(root="Sqrt (f)"), {"y": [5, 5]}, [{"x": zeros(2, 25, 3)}],
+    ),
+    "side of no square": (
+        '"" : 17', "float[2, 15, 3] x", _SIDE.format(root="Pow (f, half)"), {"y": [None, None]},
+        [{"x": zeros(2, 15, 3)}],
+    ),
+    "root of no square": (
+        '"" : 17', "float[2, 8, 3] x", _SIDE.format(root="Sqrt (f)"), {"y": [None, None]}, [{"x": zeros(2, 8, 3)}],
+    ),
+    "repetitions along an axis": (
+        '"" : 17', "float[2, 4] x", _HOT.format(at="[1]", axis=-1), {"y": [2, 12]}, [{"x": zeros(2, 4)}],
+    ),
+    "repetitions along axes from behind": (
+        '"" : 17', "float[2, 4] x", _HOT.format(at="[-2]", axis=0), {"y": [6, 4]}, [{"x": zeros(2, 4)}],
+    ),
+    "repetitions along an axis that does not exist": (
+        '"" : 17', "float[2, 4] x", _HOT.format(at="[5]", axis=0), {"y": [2, 4]}, [{"x": zeros(2, 4)}],
+    ),
+    "repetitions along an unknown axis": (
+        '"" : 17', "float[2, 4] x, int64[1] at", _HOT.replace(_AT, "").format(axis=0),
+        {"y": [None, None]}, [{"x": zeros(2, 4), "at": ints(at)} for at in (0, 1, -1)],
     ),
     "items of a mapped sequence": (
         '"" : 17', "float[2, 3] x, float[5] v", _MAP, {"y": [3, 2], "z": [10]}, [{"x": zeros(2, 3), "v": zeros(5)}],

@@ -45,12 +45,18 @@ def _without_elements(emitter: Emitter, node: Node, a: str, b: str) -> str:
         squeezed.append(-1)
     batch: Shape = node.result.shape[: max(len(left), len(right)) - 2]
     if (*batch, *left[-2:]) != left:
-        a = emitter.op("Expand", [a, emitter.sizes((*batch, 1, 1))])
+        a = emitter.op("Expand", [a, emitter.sizes((*_missing(batch, left), 1, 1))])
     if len(right) > 2 and (*batch, *right[-2:]) != right:
-        b = emitter.op("Expand", [b, emitter.sizes((*batch, 1, 1))])
+        b = emitter.op("Expand", [b, emitter.sizes((*_missing(batch, right), 1, 1))])
     out = emitter.op("MatMul", [a, b])
     if not squeezed:
         return out
     axes = [axis + len(batch) + 2 for axis in squeezed]
     full = (*batch, left[-2], right[-1])
     return emitter.squeeze("Squeeze", out, axes, full, node.result.shape)
+
+
+def _missing(batch: Shape, shape: Shape) -> Shape:
+    """The batch sizes to which an operand is expanded: 1 for those that it has, so that none of them is computed."""
+    own = (*[None] * (len(batch) + 2 - len(shape)), *shape[:-2])
+    return tuple([1 if size == mine else size for size, mine in zip(batch, own, strict=True)])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dmlc.importers.registry import Found, Made, Reading, reads
+from dmlc.importers.registry import Found, Made, Reading, Same, reads
 from dmlc.inference.query import remaining, vanishes_with, within
 from dmlc.ir import Dim, Tensor, product
 from dmlc.ops.matmul import MATMUL
@@ -223,10 +223,30 @@ def _begin(size: Dim, start: int, step: int) -> int | None:
     return max(start, -size) if isinstance(size, int) else None
 
 
+@reads("Resize")
+def resize(r: Reading) -> Found:
+    """Only one that keeps all sizes, where each position is one of the operand's."""
+    if r.opset < 11 or r.word("coordinate_transformation_mode", "half_pixel") not in _SAME_POSITIONS:
+        return None
+    scales = r.array(2) if r.input(2) is not None else None
+    if scales is not None and scales.size:
+        return Same([r.x]) if (scales == 1).all() else None
+    sizes, axes = r.sizes(3), r.integers("axes") or tuple(range(r.x.type.rank))
+    if sizes is None or len(sizes) != len(axes):
+        return None
+    return Same([r.x]) if all(r.x.shape[a] == size for a, size in zip(axes, sizes, strict=True)) else None
+
+
+#: Coordinate transformations that map a position to itself where no size changes.
+_SAME_POSITIONS = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners")
+
+
 @reads("Pad")
 def pad(r: Reading) -> Found:
+    """Other modes than the constant one are carried, but for pads of 0, as audio codecs have them."""
     if r.word("mode", "constant") != "constant":
-        return None
+        pads = r.integers("pads") if r.opset < 11 else r.ints(1)
+        return Same([r.x]) if pads is not None and not any(pads) else None
     rank = r.x.type.rank
     if r.opset < 11:
         pads, value = r.integers("pads"), r.real("value", 0.0)

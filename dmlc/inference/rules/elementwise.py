@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def mapped(q: Query, function: Callable[..., Any]) -> Elements | None:
     *("InstanceNormalization", "LRN", "LeakyRelu", "Log", "LogSoftmax", "LpNormalization", "MeanVarianceNormalization"),
     *("Mish", "PRelu", "RMSNormalization", "Reciprocal", "Relu", "ReverseSequence", "RotaryEmbedding", "Round"),
     *("Scatter", "ScatterElements", "ScatterND", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax"),
-    *("Softplus", "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "TensorScatter", "ThresholdedRelu", "Trilu"),
+    *("Softplus", "Softsign", "Swish", "Tan", "Tanh", "TensorScatter", "ThresholdedRelu", "Trilu"),
     *("BitwiseNot", "Clip", "Not"),
 )
 def like_the_first(q: Query) -> Sequence[Fact]:
@@ -77,11 +78,13 @@ def dropout(q: Query) -> Sequence[Fact]:
     return [first, Fact(mask, first.shape)]
 
 
-@rule("Abs", "Ceil", "Floor", "Neg")
+@rule("Abs", "Ceil", "Floor", "Neg", "Sqrt")
 def unary(q: Query) -> Sequence[Fact]:
     first, dims = q.fact(0), q.dims
 
     def computed(x: Element) -> Element:
+        if q.op_type == "Sqrt":
+            return _root(x)
         if q.op_type == "Neg":
             return -x if not isinstance(x, bool) else OPEN
         if isinstance(x, DimExpr):
@@ -134,7 +137,17 @@ def _mod(q: Query, element: int, a: Any, b: Any) -> Any:
     return a % b if isinstance(a, int) and isinstance(b, int) else a - floordiv(a, b) * b
 
 
+def _root(x: Any) -> Element:
+    """The square root of a square, which floats hold; the side of a square of tokens is computed so."""
+    if not isinstance(x, int | float) or not 0 < x < 2**53 or x != int(x):
+        return OPEN
+    root = isqrt(int(x))
+    return float(root) if root * root == x else OPEN
+
+
 def _pow(q: Query, element: int, a: Any, b: Any) -> Any:
+    if element in FLOATS and b == 0.5:
+        return _root(a)
     if isinstance(a, int) and isinstance(b, int) and 0 <= b < 64:
         return a**b
     return OPEN  # a kernel's power of floats is not rounded in one way

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import TensorProto
 
-from dmlc.inference.fact import OPEN, Elements, Fact, of_elements
+from dmlc.inference.fact import MOST_ELEMENTS, OPEN, Elements, Fact, of_elements
 from dmlc.inference.query import Fault, Query, place
 from dmlc.inference.registry import rule
 from dmlc.ir import Dim
@@ -109,7 +109,25 @@ def one_hot(q: Query) -> Sequence[Fact]:
     length = size if isinstance(size, int) and not isinstance(size, bool) else None
     if length is None and size is not None and size is not OPEN and not isinstance(size, float):
         length = size
+    hot = _hot(q, length, axis) if isinstance(length, int) else None
+    if hot is not None:
+        return [of_elements(q.element(2), hot)]
     return [Fact(q.element(2), (*indices[:axis], q.new_dim() if length is None else length, *indices[axis:]))]
+
+
+def _hot(q: Query, length: int, axis: int) -> Elements | None:
+    """The elements, where both values are known and few; PyTorch counts repetitions so."""
+    places, values = q.elements(0), q.elements(2)
+    if places is None or values is None or values.size != 2 or not 0 < length * places.size <= MOST_ELEMENTS:
+        return None
+    off, on = values.ravel().tolist()
+    out = np.full((places.size, length), off, object)
+    for row, index in zip(out, places.ravel().tolist(), strict=True):
+        if not isinstance(index, int):
+            row[:] = OPEN
+        elif -length <= index < length:
+            row[index] = on
+    return np.moveaxis(out.reshape(*places.shape, length), -1, axis)
 
 
 @rule("NonMaxSuppression")

@@ -230,8 +230,6 @@ def _order_before(graph: Graph, before: Node, moved: Node, target: Shape) -> tup
 def _order_of_blocks(have: Sequence[Dim], middle: Sequence[Dim], perm: Sequence[int]) -> list[int] | None:
     """The axes of ``have`` as ``perm`` moves those of ``middle``, which merge and split them; None if it parts them."""
     places = {total: place for place, total in enumerate(accumulate(have, mul, initial=1))}
-    if len(places) != len(have) + 1:  # a size is 0
-        return None
     blocks: dict[int, tuple[range, range]] = {}
     start = first = 0
     for axis, total in enumerate(accumulate(middle, mul)):
@@ -239,8 +237,6 @@ def _order_of_blocks(have: Sequence[Dim], middle: Sequence[Dim], perm: Sequence[
         if end is not None:
             blocks[first] = (range(start, end), range(first, axis + 1))
             start, first = end, axis + 1
-    if start != len(have) or first != len(middle):
-        return None
     order: list[int] = []
     place = 0
     while place < len(perm):

@@ -165,6 +165,20 @@ def test_no_shape_where_none_is_needed(label: str) -> None:
     assert "Shape" not in kinds(artifact)
 
 
+def test_a_batch_that_may_be_empty_is_not_computed_where_the_operand_has_it() -> None:
+    """Key and value heads of grouped queries are expanded to all heads; only their number is new."""
+    bench = Bench()
+    bench.graph.declare_dim("N", (0, 9))
+    q = bench.feed(np.ones((2, 4, 3, 5), np.float32), ["N", 4, 3, 5])
+    k = bench.feed(np.ones((2, 1, 5, 3), np.float32), ["N", 1, 5, 3])
+    bench.show("y", bench(matmul.MATMUL, q, k), bench(matmul.MATMUL, k, q))
+    graph = bench.done()
+    want = evaluate(graph, bench.feeds)
+    artifact = lower(graph, "cpu", 21)
+    assert sorted(kinds(artifact)) == ["Expand", "MatMul", "MatMul"]
+    assert_same(run(session(artifact.payload), bench.feeds), want)
+
+
 def test_a_size_is_computed_once() -> None:
     bench = Bench()
     x = bench.feed(np.zeros((4, 3), np.float32), ["N", 3])

@@ -296,6 +296,7 @@ def test_a_transpose_between_reshapes_is_one_transpose(shape: Any, middle: Any, 
         ((2, 4, 5, 8), (8, 5, 8), [0, 2, 1], (8, 2, 4, 5)),  # another shape of as many axes
         ((2, 4, 5, 8), (8, 5, 8), [0, 2, 1], (8, 8, 5)),  # fewer axes
         ((8, 6), (8, 2, 3), [0, 2, 1], (8, 6)),  # parts of an axis change places
+        ((6, 6), (2, 3, 2, 3), [0, 3, 2, 1], (6, 6)),  # and so do parts of two
         ((6, 4), (3, 8), [1, 0], (4, 6)),  # an axis of each is parted
         ((2, 3, 4), (2, 2, 6), [1, 0, 2], (2, 3, 4)),
         ((0, 3, 4), (0, 12), [1, 0], (3, 4, 0)),

@@ -60,7 +60,8 @@ def test_transposes(seed: int) -> None:
     perm = perm[cut:] + perm[:cut]
     perm.insert(rng.randint(0, 8), perm.pop(perm.index(rng.choice([1, 5, 7]))))
     m = between([r.node("Transpose", ["w"], ["z"], perm=perm)])
-    program = r.repaired(m, "rank", "merge-transposed-axes", {"x": X}, exact=True)
+    joined = ["transpose-between-reshapes"]  # moves the axes of x, where the order of the nine is one of these
+    program = r.repaired(m, "rank", "merge-transposed-axes", {"x": X}, exact=True, skip_rules=joined)
     assert r.operators(program).count("Transpose") <= 1
 
 

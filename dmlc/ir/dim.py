@@ -306,7 +306,7 @@ def floordiv(a: Dim, b: Dim) -> Dim:
         return a // b
     if isinstance(b, int):
         terms = _terms(a)
-        if all(c % b == 0 for c in terms.values()):
+        if all(c % b == 0 for m, c in terms.items() if m):  # (2 * n + 1) // 2 is n: half of a batch, rounded up
             return _make({m: c // b for m, c in terms.items()})
         whole = terms.get((), 0) // b
         if whole:  # (n - 1) // 2 becomes (n + 1) // 2 - 1: one form for both, and fewer numerators below 0

@@ -240,6 +240,14 @@ def test_only_divisions_that_come_out_even_are_divided_out(numerator: Dim, denom
         assert evaluate(quotient, binding) == evaluate(numerator, binding) // evaluate(denominator, binding)
 
 
+def test_a_number_beside_multiples_of_the_divisor_is_divided_alone() -> None:
+    """As PyTorch halves a batch of pairs, rounding up."""
+    assert floordiv(2 * A + 1, 2) == A
+    assert floordiv(4 * A * B - 6 * B - 1, 2) == 2 * A * B - 3 * B - 1
+    assert floordiv(3 * A + 1, -3) == -A - 1
+    assert floordiv(2 * A + B, 2) != A
+
+
 def test_division_by_zero_is_an_error() -> None:
     for numerator in (3, A):
         with pytest.raises(ZeroDivisionError):

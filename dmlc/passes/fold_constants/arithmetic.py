@@ -26,7 +26,7 @@ from dmlc.passes.patterns import both_ways, made_by
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 
 #: A larger constant is not searched for ones or zeros.
-_MOST_ELEMENTS = 2**16
+_MOST_ELEMENTS = 2**20
 
 
 class ReplacedMatch(Match, eq=False, kw_only=True):

@@ -1,4 +1,4 @@
-"""Negated conditions of a choice, and scales of both factors of a matrix product: positive, near-miss, numerical."""
+"""Negated conditions of a choice, tables of zeros, scales of a product: positive, near-miss and numerical tests."""
 
 from __future__ import annotations
 
@@ -38,6 +38,18 @@ def test_a_condition_that_is_not_negated_stays() -> None:
     b = Building()
     cond, x = b.input("c", (3,), bool_), b.input("x", (3,), bool_)
     assert not check_numbers(PASS, b.done(b(WHERE, cond, b(NOT, x), x))).ledger
+
+
+@pytest.mark.parametrize("place", [None, 0, -1])
+def test_a_table_of_zeros_goes_whatever_its_size(place: int | None) -> None:
+    """The biases of positions of a model that was not trained."""
+    b = Building()
+    table = np.zeros((4, 196, 196))
+    if place is not None:
+        table.flat[place] = 1
+    graph = b.done(b(ADD, b.input("x", (4, 196, 196)), b.constant(table, f32)))
+    run(PASS, graph)
+    assert names(graph) == ([] if place is None else ["add"])
 
 
 # --- scales-of-product

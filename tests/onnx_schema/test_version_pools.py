@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -98,3 +99,41 @@ def test_an_open_size_needs_no_other_form() -> None:
     type = helper.make_tensor_type_proto(TensorProto.FLOAT, [1, 1, "W"])
     moved = move(node, 22, 21, str, KnownValues(type={"x": type}.get))
     assert moved is not None and moved.nodes == [node]
+
+
+def hanging(shape: Sequence[int | str], pads: list[int], stride: int = 2, **said: Any) -> Any:
+    """A pool that counts padding and rounds up, moved below opset 19."""
+    said = {"ceil_mode": 1, "count_include_pad": 1, "kernel_shape": [2, 2], "strides": [stride] * 2, **said}
+    node = helper.make_node("AveragePool", ["x"], ["y"], pads=pads, **said)
+    type = helper.make_tensor_type_proto(TensorProto.FLOAT, shape)
+    return move(node, 20, 17, str, KnownValues(type={"x": type}.get))
+
+
+def test_windows_that_fit_do_not_hang_over_the_padding() -> None:
+    assert hanging((1, 2, 6, 8), [0, 0, 0, 0]) is not None
+    assert hanging((1, 2, 6, 8), [1, 1, 1, 1]) is not None
+    assert hanging((1, 2, 5, 7), [0, 0, 0, 0], 1) is not None
+    assert hanging((1, 2, 9, 9), [0, 0, 0, 0], 3, kernel_shape=[3, 3]) is not None
+
+
+@pytest.mark.parametrize(
+    ("shape", "pads"),
+    [
+        ((1, 2, 5, 8), [0, 0, 0, 0]),
+        ((1, 2, 8, 5), [1, 1, 1, 1]),
+        ((1, 2, "H", 8), [0, 0, 0, 0]),
+        ((1, 2, 5, 8), [1, 0, 0, 0]),  # even sizes, but uneven padding
+    ],
+)
+def test_windows_that_may_hang_over_the_padding_stay(shape: Sequence[int | str], pads: list[int]) -> None:
+    assert hanging(shape, pads) is None
+
+
+def test_windows_that_fit_have_the_same_numbers_below_opset_19() -> None:
+    x = np.random.default_rng(2).standard_normal((1, 2, 6, 8)).astype(np.float32)
+    said = {"ceil_mode": 1, "count_include_pad": 1, "kernel_shape": [2, 2], "strides": [2, 2], "pads": [1, 1, 1, 1]}
+    old, new = (
+        run(model([node], {"x0": x.shape}, opset), {"x0": x})
+        for node, opset in [(helper.make_node("AveragePool", ["x0"], ["y0"], **said), opset) for opset in (20, 17)]
+    )
+    np.testing.assert_allclose(new[0], old[0], rtol=1e-6, atol=1e-6)

@@ -15,8 +15,20 @@ def _hanging(draft: Draft) -> None:
     if not draft.get("count_include_pad", 0):
         return
     uneven = len(set(draft.get("pads", []))) > 1 or draft.get("auto_pad", "NOTSET").startswith("SAME")
-    if draft.get("ceil_mode", 0) or uneven:
+    if uneven or (draft.get("ceil_mode", 0) and not _fits(draft)):
         raise Unmovable("windows that hang over uneven padding are averaged differently since opset 19")
+
+
+def _fits(draft: Draft) -> bool:
+    """Return whether the sizes are known to be such that no window hangs over the padding."""
+    kernel, sizes = draft.get("kernel_shape"), draft.sizes(0)
+    axes = len(kernel)
+    pads, steps = draft.get("pads", [0] * (2 * axes)), draft.get("strides", [1] * axes)
+    for axis, size in enumerate((sizes or [None] * (axes + 2))[2:]):
+        width = (kernel[axis] - 1) * draft.get("dilations", [1] * axes)[axis] + 1
+        if not isinstance(size, int) or (size + pads[axis] + pads[axis + axes] - width) % steps[axis]:
+            return False
+    return True
 
 
 def _ceiling_down(draft: Draft) -> None:

@@ -31,6 +31,8 @@ EXCUSED = (
     "Could not find an implementation",
     "does not match expected type",
 )
+#: Refusals of nodes that load: each run of them fails, or ends the process.
+FAILING = ("num_outputs and the number of results differ", "approximate must be none or tanh")
 
 
 def breaks(model: ModelProto) -> Iterator[tuple[str, ModelProto]]:
@@ -185,7 +187,7 @@ def compared(one_in: int) -> tuple[int, list[str], list[tuple[str, str]]]:
         if verdict is None:
             continue
         ours = our_verdict(data)
-        if ours and not verdict:
+        if ours and not verdict and not any(words in ours for words in FAILING):
             over.append(f"{name}: {ours}")
         elif ours:
             right += 1

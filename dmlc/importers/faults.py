@@ -14,12 +14,13 @@ import onnx
 from msgspec import Struct, field
 from onnx import AttributeProto, ModelProto, TypeProto
 
-from dmlc.diagnostics import Diagnostic, DmlcError
+from dmlc.diagnostics import Diagnostic, DmlcError, did_you_mean
 from dmlc.diagnostics.catalogue import models as codes
 from dmlc.importers.order import Listed
 from dmlc.ir import UNKNOWN, DType, ForeignType, TensorType, Value
 from dmlc.onnx_schema.signatures import OperandType, find_signature, mismatch
 from dmlc.onnx_schema.types import ELEMENT_TYPE
+from dmlc.onnx_schema.words import words_of
 
 #: Faults that are reported of one model.
 _MOST = 10
@@ -27,6 +28,7 @@ _MOST = 10
 _LARGEST_VERSION = 1 << 31
 #: Operators that are named in the sentence on what was not checked.
 _NAMED = 3
+_HELP = "ONNX Runtime does not load it; onnx.checker.check_model(model, full_check=True) may say more"
 
 
 class Unchecked(Struct):
@@ -81,6 +83,7 @@ class FaultCheck:
     ) -> None:
         """Compare a node with its operator's declaration. Nodes of one kind, of operands of the same dtypes, share the
         answer."""
+        self._compare_words(node, domain)
         outputs = node.outputs
         key = (node.op_type, domain, tuple(dtypes), len(outputs), "" in outputs, *node.attributes)
         for attribute in node.attributes.values():
@@ -93,6 +96,19 @@ class FaultCheck:
                 self._answers[key] = answer  # other types are judged by the values
         if answer:
             self.report(node, domain, answer)
+
+    def _compare_words(self, node: Listed, domain: str) -> None:
+        """Report a word that an attribute does not take."""
+        for name, words in words_of(domain, node.op_type, self._versions.get(domain, 0)).items():
+            attribute = node.attributes.get(name)
+            if attribute is None or attribute.ref_attr_name:
+                continue
+            stored = attribute.strings if attribute.type == AttributeProto.STRINGS else [attribute.s]
+            given = [text.decode("utf-8", "replace") for text in stored]
+            number = words.unknown(given)
+            if number is not None:
+                fault = f"its attribute {name} {words.refusal(given[number])}"
+                self.report(node, domain, fault, did_you_mean(given[number], words.known) or _HELP)
 
     def _report_attribute(self, node: Listed, domain: str, attribute: AttributeProto) -> None:
         """Record why an attribute has no value."""
@@ -123,9 +139,8 @@ class FaultCheck:
         """Record why a node fails in each run, though it loads."""
         self.failures.append(Diagnostic(codes.BROKEN_MODEL, f"node {_named(node, domain)}: {why}"))
 
-    def report(self, node: Listed, domain: str, fault: str) -> None:
+    def report(self, node: Listed, domain: str, fault: str, help: str = _HELP) -> None:
         """Record a fault of a node."""
-        help = "ONNX Runtime does not load it; onnx.checker.check_model(model, full_check=True) may say more"
         self.faults.append(Diagnostic(codes.BROKEN_MODEL, f"node {_named(node, domain)}: {fault}", help=help))
 
 

@@ -13,6 +13,7 @@ from dmlc.diagnostics import option, suggestion, writing
 from dmlc.diagnostics.catalogue import targets as codes
 from dmlc.ir import CALLEE, DTYPES, DType, OpError
 from dmlc.onnx_schema.domains import MICROSOFT, plain_domain
+from dmlc.onnx_schema.words import Words, words_of
 
 #: ONNX's spelling of the language's dtypes.
 TYPE_NAMES: dict[str, DType] = {
@@ -36,7 +37,7 @@ class Formal(Struct, frozen=True):
 
 
 class Schema(Struct, frozen=True):
-    """A declared operator. ``attributes`` maps a name to (kind, required).
+    """A declared operator. ``attributes`` maps a name to (kind, required), ``words`` to the words that it takes.
 
     An operator with ``is_unchecked`` is taken as it is written: its attributes have the kinds of their values.
     """
@@ -49,6 +50,7 @@ class Schema(Struct, frozen=True):
     results: tuple[int, int]
     attributes: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
     is_unchecked: bool = False
+    words: Mapping[str, Words] = field(default_factory=dict)
 
     @property
     def full_name(self) -> str:
@@ -87,7 +89,7 @@ def _find(domain: str, name: str, opset: int) -> Schema:
         instead = _RENAMED.get(name)
         help = writing(instead, CALLEE, safe=True) if instead else "use what took its place"
         raise OpError(codes.UNKNOWN_ONNX_OPERATOR, message, help=help)
-    return _convert(schema, domain)
+    return _convert(schema, domain, words_of(domain, name, opset))
 
 
 def opset_help(lowest: int) -> str:
@@ -117,7 +119,7 @@ def _unknown(domain: str, name: str, candidates: Mapping[str, Any]) -> OpError:
     return OpError(codes.UNKNOWN_ONNX_OPERATOR, f"{where} has no operator {name}", help=help)
 
 
-def _convert(schema: Any, domain: str) -> Schema:
+def _convert(schema: Any, domain: str, words: Mapping[str, Words]) -> Schema:
     letters = {
         c.type_param_str: tuple([TYPE_NAMES[t] for t in _tensor_types(c.allowed_type_strs)])
         for c in schema.type_constraints
@@ -140,7 +142,8 @@ def _convert(schema: Any, domain: str) -> Schema:
         )
     attributes = {a.name: (a.type.name, a.required) for a in schema.attributes.values()}
     results = (schema.min_output, schema.max_output)
-    return Schema(domain, schema.name, tuple(operands), schema.min_input, schema.max_input, results, attributes)
+    counts = (schema.min_input, schema.max_input, results)
+    return Schema(domain, schema.name, tuple(operands), *counts, attributes, words=words)
 
 
 def _tensor_types(texts: Sequence[str]) -> list[str]:

@@ -33,7 +33,9 @@ def canonical_attributes(schema: Schema, given: dict[str, Any]) -> tuple[tuple[s
             takes = "it takes " + ", ".join(schema.attributes) if schema.attributes else "it takes none"
             help = suggestion(name, schema.attributes, then=takes)
             raise OpError(codes.UNKNOWN_ATTRIBUTE, f"{schema.full_name} has no attribute {name}", at=name, help=help)
-        out.append((name, _canonical(schema, name, known[0], raw)))
+        value = _canonical(schema, name, known[0], raw)
+        _check_words(schema, name, value)
+        out.append((name, value))
     for name, (kind, required) in schema.attributes.items():
         if required and kind not in _MEANING:
             raise OpError(
@@ -47,6 +49,19 @@ def canonical_attributes(schema: Schema, given: dict[str, Any]) -> tuple[tuple[s
                 help=f"write {name}=..., {_MEANING[kind]}",
             )
     return tuple(sorted(out, key=lambda pair: pair[0]))
+
+
+def _check_words(schema: Schema, name: str, value: AttributeValue) -> None:
+    """Raises ``OpError`` E0304 for a word that the attribute does not take."""
+    words = schema.words.get(name)
+    if words is None:
+        return
+    given = [str(item) for item in value] if isinstance(value, tuple) else [str(value)]
+    number = words.unknown(given)
+    if number is not None:
+        word, at = given[number], (name, number) if isinstance(value, tuple) else name
+        message = f"{name} of {schema.full_name} {words.refusal(word)}"
+        raise OpError(codes.WRONG_ATTRIBUTE, message, at=at, help=suggestion(word, words.known))
 
 
 def _kind_of(schema: Schema, name: str, raw: Any) -> str:

@@ -13,6 +13,7 @@ from dmlc.onnx_schema.domains import plain_domain
 from dmlc.onnx_schema.moves import normalize, others, pools, resize, to_inputs
 from dmlc.onnx_schema.moves.draft import NOTHING, Draft, KnownValues, Unmovable, element_text, plain
 from dmlc.onnx_schema.moves.rows import Row, Step, never
+from dmlc.onnx_schema.words import words_of
 
 #: Every change that is more than an addition, by operator and version.
 ROWS: dict[tuple[str, int], Row] = {
@@ -227,9 +228,10 @@ def _check_older(newer: Any, older: Any, draft: Draft) -> None:
                 raise Unmovable(f"{attribute.name} came with opset {newer.since_version}")
             draft.pop(attribute.name)
         elif attribute.s and not attribute.ref_attr_name:
-            since = others.LATER_VALUES.get((older.name, attribute.name, attribute.s.decode("utf-8", "replace")), 0)
-            if since > older.since_version:
-                raise Unmovable(f"{attribute.name} {attribute.s.decode()} came with opset {since}")
+            word = attribute.s.decode("utf-8", "replace")
+            before, after = (words_of("", s.name, s.since_version).get(attribute.name) for s in (older, newer))
+            if before is not None and after is not None and word in after.known and word not in before.known:
+                raise Unmovable(f"{attribute.name} {word} came with opset {newer.since_version}")
     draft.trim(older.min_input)  # a Loop without a condition names an empty one
     if len(draft.node.input) > older.max_input or len(draft.node.output) > older.max_output:
         raise Unmovable(f"an input or output came with opset {newer.since_version}")

@@ -87,3 +87,30 @@ def test_operators_that_came_after_the_opset_of_the_target() -> None:
     assert dmlc.compile(g, target="cpu").opset == 23
     with pytest.raises(dmlc.DmlcError, match=r"E0501.*Gelu.*leave out opset=: the lowest opset for it is 20"):
         dmlc.compile(g, target="directml:ort-1.17", opset=18)
+
+
+def test_a_word_that_an_attribute_does_not_take(g: dmlc.Graph) -> None:
+    """The nearest one is proposed; for one of a list in its place."""
+    x = g.input("x", "f32", (1, 4, 4, 4))
+    grid, weights = g.input("grid", "f32", (1, 2, 2, 2)), g.input("w", "f32", (1, 12, 4))
+    with pytest.raises(dmlc.DmlcError, match=r'E0304.*mode of DepthToSpace must be DCR or CRD, not "dcr"') as caught:
+        dmlc.onnx.DepthToSpace(x, blocksize=2, mode="dcr")
+    assert str(caught.value.diagnostics[0].help) == 'did you mean "DCR"?'
+    with pytest.raises(dmlc.DmlcError, match='must be linear, nearest or cubic, not "bilinear"'):
+        dmlc.onnx.GridSample(x, grid, mode="bilinear")
+    with pytest.raises(dmlc.DmlcError, match=r'E0304.*activations of GRU must be .* or Softplus, not "Sigmold"'):
+        dmlc.onnx.GRU(x[0], weights, weights, hidden_size=4, activations=["tanh", "Sigmold"], outputs=2)
+
+
+WORD = """
+model m(x: f32[1, 4, 4, 4], g: f32[1, 2, 2, 2]) -> (y) {
+    y = onnx.GridSample(x, g, mode=WORD)
+    return y
+}
+"""
+
+
+def test_a_word_of_another_opset() -> None:
+    dmlc.compile(dmlc.Source(WORD.replace("WORD", "bilinear"), "m.dml"), opset=17)
+    with pytest.raises(dmlc.DmlcError, match=r'E0501.*not "linear"; ONNX allows it from opset 20 on, not at 17'):
+        dmlc.compile(dmlc.Source(WORD.replace("WORD", "linear"), "m.dml"), opset=17)

@@ -78,6 +78,14 @@ BROKEN: list[tuple[str, str, str]] = [
     ("few", X, "[few] y = Add(x)"),
     ("many", X, "[many] y = Relu(x, x)"),
     ("results", X, "[results] y, z = Relu(x)"),
+    ("pooled", IMAGE, '[pooled] y = MaxPool<kernel_shape=[2,2], auto_pad="SAME">(x)'),
+    ("moded", IMAGE, '[moded] y = DepthToSpace<blocksize=1, mode="dcr">(x)'),
+    ("activated", "float[3,2,4] x, float[1,9,4] w, float[1,9,3] r",
+     '[activated] y = GRU<hidden_size=3, activations=["Tanh", "Foo"]>(x, w, r)'),
+    ("single", "float[3,2,4] x, float[1,9,4] w, float[1,9,3] r",
+     '[single] y = GRU<hidden_size=3, activations=["Tanh"]>(x, w, r)'),
+    ("oneway", "float[3,2,4] x, float[2,3,4] w, float[2,3,3] r",
+     '[oneway] y = RNN<hidden_size=3, direction="bidirectional", activations=["Tanh"]>(x, w, r)'),
     ("inside", "bool c, float[2,3] x, float[2,4] z",
      "y = If(c) <then_branch = t () => (float[2,3] a) { [inside] a = Add(x, z) }, "
      "else_branch = e () => (float[2,3] b) { b = Relu(x) }>"),
@@ -105,6 +113,9 @@ FINE: dict[str, ModelProto] = {
     "blocks": model("y = DepthToSpace<blocksize=2>(x)", "float[1,3,2,2] x"),
     "letters": model("r = Exp(x) y = Einsum<equation=\"ij,jk->ik\">(r, z)", "float[2,3] x, float[4,3] z"),
     "dilations": model("y = MaxPool<kernel_shape=[2,2], dilations=[1,1]>(x)", IMAGE),
+    "no word": model('y = MaxPool<kernel_shape=[2,2], auto_pad="">(x)', IMAGE),
+    "more activations": model('y = RNN<hidden_size=3, activations=["Tanh", "Relu"]>(x, w, r)',
+                              "float[3,2,4] x, float[1,3,4] w, float[1,3,3] r"),
     "broadcast": model("y = Add(x, z)", "float[2,3] x, float[1,3] z"),
     "open": model("y = Add(x, z)", "float[N,3] x, float[M,3] z"),
     "negative axis": model("y = Softmax<axis=-2>(x)"),
@@ -174,6 +185,31 @@ def test_each_faulty_node_is_reported() -> None:
         dmlc.compile(model(body, "float[2,3] x, float[2,4] z"))
     messages = [d.message for d in caught.value.diagnostics]
     assert [name in message for name, message in zip(("one", "two"), messages, strict=True)] == [True, True]
+
+
+def test_an_unknown_word_is_refused_with_the_nearest_one() -> None:
+    """A graph inside a node and a function, whose call gives the word, too."""
+    node = '[near] y = Resize<mode="lineer">(x, "", s)'
+    branches = "then_branch = t () => (float y) { NODE }, else_branch = e () => (float b) { b = Relu(x) }"
+    inside = f"r = If(c) <{branches.replace('NODE', node)}>"
+    for made in (
+        model(node, f"{IMAGE}, float[4] s"),
+        model(inside, f"{IMAGE}, float[4] s, bool c", result="float r"),
+        CALLED,
+    ):
+        with pytest.raises(DmlcError) as caught:
+            dmlc.compile(made, target="numpy")
+        (found,) = caught.value.diagnostics
+        assert found.message == 'node Resize near: its attribute mode must be nearest, linear or cubic, not "lineer"'
+        assert found.help == 'did you mean "linear"?'
+
+
+CALLED = parser.parse_model(
+    '<ir_version: 8, opset_import: ["": 17, "own": 1]> g (float[1,2,8,8] x, float[4] s) => (float y) '
+    '{ y = own.scaled<way="lineer">(x, s) } '
+    '<domain: "own", opset_import: ["": 17]> scaled <way> (x, s) => (y) '
+    '{ [near] y = Resize<mode: string = @way>(x, "", s) }'
+)
 
 
 def test_fixed_dims_are_checked() -> None:

@@ -16,7 +16,23 @@ def recurrent(q: Query) -> Sequence[Fact]:
     x, w = q.shape(0), q.shape(1)
     if x is not None and w is not None and len(x) == len(w) == 3:
         q.fails_unless_equal(x[2], w[2], "the sizes of the operand and the weights")
+    _check_activations(q)
     return _states(q, 2)
+
+
+def _check_activations(q: Query) -> None:
+    """A layer has all activations of each direction, or the default ones. An RNN of one direction may have more."""
+    count = _ACTIVATIONS[q.op_type] * _directions(q)
+    if q.attributes.get("activations") and count > 1:
+        q.need_length("activations", count)
+
+
+#: Activations of one direction.
+_ACTIVATIONS = {"GRU": 2, "LSTM": 3, "RNN": 1}
+
+
+def _directions(q: Query) -> int:
+    return 2 if q.word("direction", "forward") == "bidirectional" else 1
 
 
 @rule("DynamicQuantizeLSTM", domain=MICROSOFT)
@@ -28,7 +44,7 @@ def quantized_lstm(q: Query) -> Sequence[Fact]:
 def _states(q: Query, axis: int) -> Sequence[Fact]:
     """The results of a recurrent layer; ``axis`` of the recurrence weights is the hidden size."""
     x, r = q.shape(0), q.shape(2)
-    directions = 2 if q.word("direction", "forward") == "bidirectional" else 1
+    directions = _directions(q)
     given = q.attributes.get("hidden_size")
     hidden: Dim = given if isinstance(given, int) else (r[axis] if r is not None else q.new_dim())
     first, second = (q.new_dim(), q.new_dim()) if x is None else x[:2]

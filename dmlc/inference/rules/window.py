@@ -30,8 +30,6 @@ def slid(q: Query, sizes: Shape, kernel: Sequence[Dim]) -> list[Dim]:
             raise Fault(f"{name} are {list(values)}")
     if min(pads, default=0) < 0:
         raise Fault(f"pads are {pads}")
-    if auto not in ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"):
-        raise Fault(f"auto_pad is {auto}")
     out: list[Dim] = []
     for i, size in enumerate(sizes):
         stride, span = strides[i], (kernel[i] - 1) * dilations[i] + 1

@@ -161,13 +161,3 @@ ROWS: tuple[Row, ...] = (
     Row("Scatter", 11, "ScatterElements took its place", becomes="ScatterElements"),
     Row("Constant", 12, "numbers and texts may be given without a tensor", down=_constant_down),
 )
-
-#: Values of attributes that came later than the attribute.
-LATER_VALUES: dict[tuple[str, str, str], int] = {
-    ("Pad", "mode", "wrap"): 19,
-    ("Resize", "coordinate_transformation_mode", "half_pixel_symmetric"): 19,
-    ("ScatterElements", "reduction", "max"): 18,
-    ("ScatterElements", "reduction", "min"): 18,
-    ("ScatterND", "reduction", "max"): 18,
-    ("ScatterND", "reduction", "min"): 18,
-}

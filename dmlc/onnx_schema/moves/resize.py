@@ -77,8 +77,6 @@ def _spoken_down(draft: Draft) -> None:
     if draft.pop("coordinate_transformation_mode", "half_pixel") != "asymmetric":
         raise Unmovable(f"{_UNSPOKEN}; before it was asymmetric")
     mode = draft.get("mode", "nearest")
-    if mode == "cubic":
-        raise Unmovable("mode cubic came with opset 11")
     rounding = draft.pop("nearest_mode", "round_prefer_floor")
     if mode == "nearest":
         scales = draft.constant(2, "scales")

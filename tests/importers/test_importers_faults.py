@@ -179,6 +179,16 @@ def test_a_model_that_loads_at_its_own_opset_is_not(target: str) -> None:
     dmlc.compile(found, target=target).artifact("onnx")
 
 
+def test_a_policy_of_sizes_beside_scales_is_refused() -> None:
+    """An attribute that came with opset 18."""
+    node = '[policy] y = Resize<keep_aspect_ratio_policy="WORD">(x, "", s)'
+    made = [model(node.replace("WORD", word), f"{IMAGE}, float[4] s", 18) for word in ("stretch", "not_larger")]
+    assert refusal(made[0]) == "" != refusal(made[1])
+    dmlc.compile(made[0])
+    with pytest.raises(DmlcError, match=r"E0431.*Resize policy: a keep_aspect_ratio_policy is for sizes"):
+        dmlc.compile(made[1])
+
+
 def test_each_faulty_node_is_reported() -> None:
     body = "[one] a = Add(x, z) [two] b = MatMul(x, z) c = Exp(a) y = Add(c, b)"
     with pytest.raises(DmlcError) as caught:

@@ -31,6 +31,8 @@ def resize(q: Query) -> Sequence[Fact]:
     shape, axes = q.shape(0), q.integers("axes")
     if q.opset >= 13 and q.has(2) == q.has(3) and q.shape(2) != (0,):
         raise Fault("it takes either sizes or scales")
+    if q.has(2) and q.shape(2) != (0,) and q.word("keep_aspect_ratio_policy", "stretch") != "stretch":
+        raise Fault("a keep_aspect_ratio_policy is for sizes, and it is given scales")
     if shape is None:
         return [Fact(q.element(0))]
     places = [place(a, len(shape)) for a in (range(len(shape)) if axes is None else axes)]

@@ -46,7 +46,7 @@ from dmlc.passes.repair.operators import (
 from dmlc.passes.repair.pads import SliceNegativePads
 from dmlc.passes.repair.rank import MergeBeside, MergeElementwise, MergeTransposed
 from dmlc.passes.repair.reductions import NarrowExtreme, ShiftLogSumExp, TopKBySearch
-from dmlc.passes.repair.resize import ResizeOfMergedAxes
+from dmlc.passes.repair.resize import ResizeByOneFactor, ResizeOfMergedAxes
 from dmlc.passes.rewrite import RewritePass, Rule, rewrite
 
 #: Rules for nodes without elements.
@@ -74,6 +74,7 @@ RULES: Sequence[type[Any]] = (
     LpNormInParts,
     TriluOfMergedBatch,
     LrnOfFourAxes,
+    ResizeByOneFactor,
     ResizeOfMergedAxes,
     PlainSkipNorm,
     SlicesOfGate,

@@ -1,4 +1,4 @@
-"""Resize of more axes than DirectML resamples: neighbouring axes that keep their size become one."""
+"""Repairs of Resize: of more axes than DirectML resamples, and of sizes that keep the ratio of the axes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _SCALES, _SIZES = 2, 3
 #: The first opset at which the region and the factors may be left out; they are empty below it.
 _OPTIONAL_SINCE = 13
 #: Attributes that come with opset 18: what they say without effect, and what is written in another way.
-_NEWER = {"antialias": 0, "keep_aspect_ratio_policy": "stretch"}
+_POLICY = "keep_aspect_ratio_policy"
+_NEWER = {"antialias": 0, _POLICY: "stretch"}
 #: Coordinates that move along an axis of factor 1 as well, or are of a part of it.
 _MOVING = ("tf_half_pixel_for_nn", "tf_crop_and_resize")
 #: Axes before those that are resized in the forms that ONNX Runtime's CPU provider resizes linearly, and axes in all.
@@ -87,6 +88,53 @@ class ResizeOfMergedAxes(Rule[_ResizeMatch]):
         absent = make.constant(np.array([]), f32) if self.capabilities.opset < _OPTIONAL_SINCE else None
         operands = [x, absent, *[absent] * (match.operand - _SCALES), how]
         return [make.reshape(rewriter.add(OPAQUE, operands, record), root.result.shape)]
+
+
+class _PolicyMatch(Match, eq=False, kw_only=True):
+    """``factor`` resizes the axes, from the sizes ``before`` to ``after``."""
+
+    factor: float
+    before: Sequence[int]
+    after: Sequence[Dim]
+
+
+class ResizeByOneFactor(Rule[_PolicyMatch]):
+    """A Resize to sizes that keep the ratio of the axes is given the one factor of its axes."""
+
+    name = "resize-by-one-factor"
+    optional = False
+    roots = (OPAQUE,)
+    repairs = ("resize-aspect",)
+
+    def match(self, node: Node, graph: Graph) -> _PolicyMatch | Miss | None:
+        policy = attribute_of(node, _POLICY, "stretch") if is_opaque(node, "Resize") else "stretch"
+        if policy == "stretch" or self.capabilities.fault(self.repairs[0], "Resize") is None:
+            return None
+        tensor, x, result = constant_of(_operand(node, _SIZES)), node.operand(0), node.result
+        if tensor is None:
+            return Miss("its sizes are not constant")
+        axes = attribute_of(node, "axes", tuple(range(x.type.rank)))
+        before = [x.shape[axis] for axis in axes]
+        known = [size for size in before if isinstance(size, int)]
+        if len(known) != tensor.size or 0 in known:
+            return Miss("the sizes of the axes are not known")
+        factors = np.float32(tensor.array) / np.array(known, np.float32)
+        factor = float(factors.min() if policy == "not_larger" else factors.max())
+        return _PolicyMatch(node, factor=factor, before=known, after=[result.shape[axis] for axis in axes])
+
+    def check(self, match: _PolicyMatch, graph: Graph) -> Miss | None:
+        made = np.floor(np.float32(match.factor) * np.array(match.before, np.float32)).tolist()
+        is_same = made == list(match.after)
+        return None if is_same else Miss("the factor {0} makes other sizes: it rounds down", (match.factor,))
+
+    def describe(self, match: _PolicyMatch) -> str:
+        return f"Resize with {_POLICY} {attribute_of(match.root, _POLICY)}"
+
+    def build(self, match: _PolicyMatch, rewriter: Rewriter) -> Sequence[Value]:
+        root, old = match.root, match.root.attributes_as(OpaqueAttributes)
+        factors = Maker(rewriter).constant(np.full(len(match.before), match.factor), f32)
+        record = replace(old, attributes=tuple([pair for pair in old.attributes if pair[0] != _POLICY]))
+        return list(rewriter.add_node(OPAQUE, [*root.operands[:_SCALES], factors], record).results)
 
 
 def _resized(sizes: Iterable[tuple[Dim, Dim]]) -> int:

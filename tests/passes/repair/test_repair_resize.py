@@ -1,4 +1,4 @@
-"""Resize of more than 4 axes: axes that keep their size are merged, and the numbers are those of the node."""
+"""Resize of more than 4 axes, whose axes that keep their size are merged, and of sizes that keep a ratio."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_axes_of_one_element_do_not_count() -> None:
         resize([2, 2, 2, 2, 2], mode="nearest", scales=[1, 2, 1, 2, 1]),
         resize([2, 3, 2, 4, 4], mode="nearest", scales=FACTORS["last two"],
                coordinate_transformation_mode="tf_half_pixel_for_nn"),
-        resize([2, 3, 2, 4, 4], mode="linear", sizes=[2, 3, 2, 7, 8], keep_aspect_ratio_policy="not_larger"),
+        resize([2, 3, 2, 4, 6], axes=[3, 4], sizes=[3, 9], keep_aspect_ratio_policy="not_larger"),
     ],
     ids=["all resized", "apart", "moving coordinates", "aspect"],
 )  # fmt: skip
@@ -130,3 +130,50 @@ def test_reasons_why_nothing_is_merged() -> None:
     unknown = "its factors or sizes are not constant"
     for made, reason in ((older, "its opset is older than 11"), (fed, unknown), (unnamed, unknown)):
         assert reason in [remark.reason() for remark in r.left_alone(made, RULE).remarks]
+
+
+# --- sizes that keep the ratio of the axes
+
+FACTOR = "resize-by-one-factor"
+
+
+@each_row("coordinates", ["half_pixel", "asymmetric", "align_corners"])
+@each_row("mode", ["nearest", "linear"])
+@each_row(
+    ("policy", "sizes", "want"),
+    [("not_larger", [9, 12], [8, 12]), ("not_smaller", [8, 11], [8, 12]), ("not_larger", [2, 4], [2, 3])],
+    ids=["larger", "not smaller", "smaller"],
+)
+def test_one_factor(policy: str, sizes: list[int], want: list[int], mode: str, coordinates: str) -> None:
+    made = resize(["N", 3, 4, 6], axes=[2, 3], sizes=sizes, mode=mode, keep_aspect_ratio_policy=policy,
+                  coordinate_transformation_mode=coordinates)  # fmt: skip
+    x = {"x": np.random.default_rng(0).normal(size=(2, 3, 4, 6)).astype(np.float32)}
+    program = r.repaired(made, "resize-aspect", FACTOR, x, rtol=1e-6)
+    assert dict(r.fired(program))[FACTOR] == "exact"
+    assert list(program.run(x)["y"].shape) == [2, 3, *want]
+    assert not r.refusals(program)
+
+
+def test_sizes_of_all_axes() -> None:
+    made = resize([1, 2, 4, 6], sizes=[2, 4, 8, 13], keep_aspect_ratio_policy="not_larger")
+    r.repaired(made, "resize-aspect", FACTOR, {"x": np.arange(48, dtype=np.float32).reshape(1, 2, 4, 6)})
+
+
+def test_reasons_why_no_factor_is_given() -> None:
+    fed = resize([1, 1, 4, 6], axes=[2, 3], sizes=[8, 12], keep_aspect_ratio_policy="not_larger")
+    del fed.graph.initializer[:]
+    fed.graph.input.append(helper.make_tensor_value_info("sizes", 7, [2]))
+    up = resize([1, 1, 4, 6], axes=[2, 3], sizes=[3, 9], keep_aspect_ratio_policy="not_larger")
+    open_ = resize([1, 1, "H", 6], axes=[2, 3], sizes=[8, 12], keep_aspect_ratio_policy="not_larger")
+    empty = resize([1, 1, 0, 6], axes=[2, 3], sizes=[8, 12], keep_aspect_ratio_policy="not_larger")
+    rounded = "the factor 0.75 makes other sizes: it rounds down"
+    unknown = "the sizes of the axes are not known"
+    for made, reason in ((fed, "its sizes are not constant"), (up, rounded), (open_, unknown), (empty, unknown)):
+        program = r.left_alone(made, FACTOR)
+        assert reason in [remark.reason() for remark in program.remarks]
+        assert r.refusals(program) == ["E0591"]
+
+
+def test_the_policy_stays_where_a_provider_reads_it() -> None:
+    made = resize([1, 1, 4, 6], axes=[2, 3], sizes=[8, 12], keep_aspect_ratio_policy="not_larger")
+    r.left_alone(made, FACTOR, target="cpu")

@@ -151,10 +151,10 @@ CASES: list[tuple[str, str, Callable[[], Any], int | None, str]] = [
         (name, "fact", lambda name=name: FACTS[name]()[0], None, want)
         for want, names in (
             (REPAIRED, "cast-int-bool matmul-rank split-gate pow-int trilu-rank skip-norm-bias skip-norm-broadcast"),
-            (REPAIRED, "lrn-rank lrn-rank-low quantized-sigmoid"),
+            (REPAIRED, "lrn-rank lrn-rank-low quantized-sigmoid resize-aspect"),
             (REPAIRED, "einsum-letters einsum-product mha-bias-broadcast gemm-batch lp-epsilon"),
             (REPAIRED, "fused-matmul-rank fused-gemm-batch"),
-            (REFUSED, "resize-rank resize-aspect mha-unidirectional mha-scale"),
+            (REFUSED, "resize-rank mha-unidirectional mha-scale"),
             (REFUSED, "mha-keys-by-head mha-cache mha-scores mha-past-mask"),
             (REFUSED, "gqa-operands gqa-packed gqa-causal gqa-norms attention-rotary"),
             (WARNED, "attention-past quantized-attention-past attention-present attention-causal"),

@@ -286,7 +286,7 @@ def _rewritten(graph: Graph, opset: int, options: Options, model: onnx.ModelProt
         label = f"{lost.label} has no kernel for {lost.dtype.name}, but ONNX's definition, which holds there"
         graph.notes.append(f"opset {own}, not {opset}: {label}")
         return Program(graph, replace(options, opset=own), model)
-    kept = _kept_on_provider(program, at)
+    kept = _kept_running(_kept_on_provider(program, at), at, own)
     return kept if own >= NOT_LOADED_SINCE and repeated(graph) else _kept_loadable(kept, at)
 
 
@@ -356,6 +356,17 @@ def _kept_on_provider(program: Program, at: Callable[..., Program]) -> Program:
         if lost < least:
             best, least = other, lost
     return best
+
+
+def _kept_running(program: Program, at: Callable[..., Program], own: int) -> Program:
+    """The program at the newer opset of its model, where the provider fails on a node that it leaves to the CPU there;
+    else as it is."""
+    if own <= program.opset or program.target.provider is None or not program.losses()[0]:
+        return program
+    with suppress(DmlcError):  # it cannot be said there
+        other = at(own, f"opset {own}, not {program.opset}: {program.target.family} fails on a node there")
+        return program if other.losses()[0] else other
+    return program
 
 
 def _kept_loadable(program: Program, at: Callable[..., Program]) -> Program:

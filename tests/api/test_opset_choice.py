@@ -140,3 +140,33 @@ def test_an_if_keeps_its_kernel() -> None:
     found = dmlc.compile(model)
     assert found.opset == 20
     assert found.placement().count("cpu") == 0
+
+
+INT4 = onnx.parser.parse_model(
+    '<ir_version: 11, opset_import: ["": 23]> g (int4[4] x, float s, float[4] z) => (float[4] y) '
+    "{ d = DequantizeLinear(x, s) y = Mul(d, z) }"
+)
+
+
+def test_a_node_on_which_the_provider_fails_keeps_the_newer_opset_of_its_model() -> None:
+    """From opset 23 on no kernel takes it, and it is the CPU's."""
+    found = dmlc.compile(INT4)
+    found.require_sound()
+    assert found.opset == 23
+    assert [d.code.id for d in found.diagnostics] == ["W0601"]
+    assert "opset 23, not 21: directml fails on a node there" in found.artifact("onnx").report
+    older = onnx.ModelProto.FromString(INT4.SerializeToString())
+    older.opset_import[0].version = 21
+    for refused in (dmlc.compile(INT4, opset=21), dmlc.compile(older)):
+        with pytest.raises(DmlcError, match="E0591"):
+            refused.require_sound()
+
+
+def test_a_model_stays_where_the_provider_fails_at_its_own_opset_too() -> None:
+    """A Resize that keeps the ratio of its axes has a kernel at each opset."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 11, opset_import: ["": 22]> g (float[1,1,4,6] x, int64[2] s) => (float y) '
+        '{ y = Resize<axes = [2, 3], keep_aspect_ratio_policy = "not_larger">(x, "", "", s) }'
+    )
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    assert dmlc.compile(model).opset == 21

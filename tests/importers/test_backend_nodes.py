@@ -1,6 +1,6 @@
 """onnx's own node tests, at several opsets: valid and sound models with the same numbers before and after compiling.
 
-The suite runs a sample, the same every time; ``--node-tests=all`` runs all.
+The suite runs a sample, the same every time, with all exceptions; ``--node-tests=all`` runs all.
 """
 
 from __future__ import annotations
@@ -39,7 +39,14 @@ _REFUSED = {
         "an operand is empty",
     ),
     "no kernel of ONNX Runtime takes the batch axis first": ("_batchwise$", "the sequence axis first only"),
+    "the ratio of the axes decides the sizes, which are fed": (
+        "^resize_.*_not_(larger|smaller)$",
+        "does not read keep",
+    ),
 }
+#: Cases with scores that are masked: -inf for ONNX, also by its definition in other operators, which targets without a
+#: kernel get. ONNX Runtime's kernel writes the lowest number.
+_MASKED = "qk_matmul_bias_.*_mask_causal$"
 #: Cases that older versions of ONNX Runtime compute wrongly: groups of queries, and masks of infinity.
 _WRONG = (
     *(("attention_3d_gqa", "attention_4d_gqa") if ONNX_RUNTIME < (1, 24) else ()),
@@ -93,7 +100,8 @@ def _chosen(config: pytest.Config) -> list[str]:
     names = sorted(_all_cases())
     if config.getoption("--node-tests") == "all":
         return names
-    return [name for name in names if zlib.crc32(name.encode()) % SAMPLE == 0]
+    always = re.compile("|".join([_MASKED, "_u?int4$", *[pattern for pattern, _ in _REFUSED.values()]]))
+    return [name for name in names if zlib.crc32(name.encode()) % SAMPLE == 0 or always.search(name)]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -162,7 +170,15 @@ def _same_numbers(case: Any, before: Any, after: Any, where: str, *, expected: b
             wanted = before.run(None, feeds)
         except Exception:  # ONNX Runtime does not run the original on these
             continue
-        assert differences(wanted, after.run(None, feeds), NODE_TOLERANCES) == [], where
+        got = after.run(None, feeds)
+        if re.search(_MASKED, case.name):
+            wanted, got = _with_infinities(wanted), _with_infinities(got)
+        assert differences(wanted, got, NODE_TOLERANCES) == [], where
+
+
+def _with_infinities(results: list[Any]) -> list[Any]:
+    """The results with -inf in the place of the lowest number."""
+    return [np.where(x == np.finfo(x.dtype).min, np.array(-np.inf, x.dtype), x) for x in results]
 
 
 def _array(x: Any) -> Any:

@@ -78,6 +78,9 @@ class Graph:
         """
         self._check_free("input", name)
         type_ = TensorType(self._dtype(dtype), self._shape(shape))
+        for dim in sorted({dim for size in type_.shape for dim in dim_names(size)} & self.graph.dims.provided):
+            message = f"{dim} is the name of a size already, which an ONNX operator before gives"
+            raise mistake(names.NAME_TWICE, message, help="give the dim another name, or declare the input earlier")
         if range is not None:
             self.graph.ranges[name] = self._range(type_.dtype, range)
         place = self._places["input", name] = caller()

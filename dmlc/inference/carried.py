@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import count
@@ -16,10 +16,11 @@ from onnx.defs import onnx_opset_version
 from dmlc.diagnostics import DmlcError, Label, around, fail, option
 from dmlc.diagnostics.catalogue import shapes, targets
 from dmlc.diagnostics.given import integer_of
-from dmlc.inference.fact import MOST_ELEMENTS, Fact, of_array
+from dmlc.inference.fact import MOST_ELEMENTS, Fact, of_array, of_elements
 from dmlc.inference.protos import asked_attributes
 from dmlc.inference.query import Query
 from dmlc.inference.registry import infer
+from dmlc.inference.shape_numbers import as_elements, shape_numbers
 from dmlc.ir import (
     Array,
     Attributes,
@@ -37,6 +38,7 @@ from dmlc.ir import (
     Value,
     as_dtype,
     dim_names,
+    substitute,
     symbol,
 )
 from dmlc.ir.dtype import f32, i64
@@ -57,7 +59,8 @@ class CarriedAttributes(Attributes, frozen=True, kw_only=True):
     """``attributes`` are the ONNX attributes that were written, sorted by name; ``results`` how many are wanted.
 
     ``known`` are the small operands whose data was known when the call was read, by their number: shapes may depend
-    on them. ``opset`` is the one at which the operator is meant. ``sizes`` names the dims that stand for sizes which no
+    on them. ``numbers`` are the elements of those that shapes give, with None for each that they do not.
+    ``opset`` is the one at which the operator is meant. ``sizes`` names the dims that stand for sizes which no
     rule infers, by the result and the axis where each is first. The values of the node provide them.
     """
 
@@ -66,12 +69,17 @@ class CarriedAttributes(Attributes, frozen=True, kw_only=True):
     attributes: tuple[tuple[str, AttributeValue], ...] = ()
     results: int = 1
     known: tuple[tuple[int, Tensor], ...] = ()
+    numbers: tuple[tuple[int, tuple[Dim | None, ...]], ...] = ()
     opset: int = 21
     sizes: tuple[tuple[tuple[int, int], str], ...] = ()
 
     def at_opset(self, opset: int) -> CarriedAttributes:
         """The same call, meant at another opset."""
         return self if opset == self.opset else replace(self, opset=opset)
+
+    def substitute(self, binding: Mapping[str, Dim]) -> CarriedAttributes:
+        numbers = [(i, tuple([None if n is None else substitute(n, binding) for n in row])) for i, row in self.numbers]
+        return replace(self, numbers=tuple(numbers)) if numbers else self
 
     @property
     def full_name(self) -> str:
@@ -121,11 +129,11 @@ def infer_types(a: CarriedAttributes, types: tuple[TensorType | None, ...]) -> t
     Raises ``OpError`` E0501, E0504, E0505 or E0506.
     """
     schema = find_schema(a.domain, a.op_type, a.opset)
-    known = dict(a.known)
+    known, numbers = dict(a.known), dict(a.numbers)
     names = count()
     query = Query(
         a.op_type,
-        [None if type is None else _fact(type, known.get(i)) for i, type in enumerate(types)],
+        [None if type is None else _fact(type, known.get(i), numbers.get(i)) for i, type in enumerate(types)],
         opset=a.opset if not a.domain else DOMAIN_VERSIONS.get(a.domain, 1),
         results=a.results,
         domain=a.domain,
@@ -144,9 +152,11 @@ def infer_types(a: CarriedAttributes, types: tuple[TensorType | None, ...]) -> t
 _NEW = "?"
 
 
-def _fact(type: TensorType, known: Tensor | None) -> Fact:
+def _fact(type: TensorType, known: Tensor | None, numbers: tuple[Dim | None, ...] | None) -> Fact:
     if known is not None:
         return of_array(ELEMENT_TYPE[type.dtype], known.array)
+    if numbers is not None:
+        return of_elements(ELEMENT_TYPE[type.dtype], as_elements(type.shape, numbers))
     return Fact(ELEMENT_TYPE[type.dtype], type.shape)
 
 
@@ -263,6 +273,7 @@ def carry(
     """
     try:
         values, record = _bound(graph, graph.opset, (domain, op_type), operands, attributes, results, site)
+        record = replace(record, numbers=_numbers(values, graph.opset))
         record = _with_sizes(graph, record, tuple([None if v is None else v.type for v in values]))
         op = CARRIED_IMPURE if record.domain == "" and op_type in _IMPURE else CARRIED
         return graph.add(op, values, record, spans=(site.span,) if site.span else ())
@@ -292,15 +303,19 @@ def read_shapes(
     operands: Sequence[Value | None],
     attributes: dict[str, Any],
     results: int,
-) -> list[tuple[Dim | None, ...] | None]:
-    """The shapes that ``carry`` at that opset gives the results of a call, None for what no rule infers.
+    sizes: Mapping[str, Dim],
+) -> list[tuple[Dim | str, ...] | None]:
+    """The shapes that ``carry`` at that opset gives the results of a call, None for a rank that no rule infers, and for
+    a size a text, which equal ones share. ``sizes`` are those of dims of the graph.
 
     Raises ``OpError`` for a call that ``carry`` refuses.
     """
     values, record = _bound(graph, opset, (domain, op_type), operands, attributes, results, CallSite())
-    found = infer_types(record, tuple([None if v is None else v.type for v in values]))
+    record = replace(record, numbers=_numbers(values, opset)).substitute(sizes)
+    types = [None if v is None else v.type.with_shape(tuple([substitute(d, sizes) for d in v.shape])) for v in values]
+    found = infer_types(record, tuple(types))
     shapes = [shape for _, shape in found]
-    return [None if shape is None else tuple([None if _is_new(d) else d for d in shape]) for shape in shapes]
+    return [None if shape is None else tuple([str(d) if _is_new(d) else d for d in shape]) for shape in shapes]
 
 
 def require_carried(graph: Graph, opset: int, meant: int | None = None) -> None:
@@ -396,6 +411,11 @@ def _check_results(schema: Schema, results: int) -> int:
 def _known(values: Sequence[Value | None]) -> tuple[tuple[int, Tensor], ...]:
     data = [(i, constant_of(v)) for i, v in enumerate(values)]
     return tuple([(i, t) for i, t in data if t is not None and t.array.size <= MOST_ELEMENTS])
+
+
+def _numbers(values: Sequence[Value | None], opset: int) -> tuple[tuple[int, tuple[Dim | None, ...]], ...]:
+    found = [(i, None if v is None else shape_numbers(v, opset)) for i, v in enumerate(values)]
+    return tuple([(i, row) for i, row in found if row is not None])
 
 
 def _bind_operands(graph: Graph, schema: Schema, given: Sequence[Argument], site: CallSite) -> list[Value | None]:

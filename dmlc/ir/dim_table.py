@@ -29,9 +29,9 @@ class DimTable:
     """The declared bounds of the dims, and what can be proved from them. Undeclared dims are ``least`` or more:
     1 in programs of the language, 0 in imported models.
 
-    ``taken`` are names that no new dim gets: those that an imported model declares. ``provided`` are the new dims: only
-    a value of the graph provides them, they are 0 or more, and nobody promises results for empty axes of theirs.
-    ``zeros`` are differences of sizes that conditions of the graph make equal: run time checks those.
+    ``taken`` are names that no new dim gets: those that the inputs have or an imported model declares. ``provided`` are
+    the new dims: only a value of the graph provides them, they are 0 or more, and nobody promises results for empty
+    axes of theirs. ``zeros`` are differences of sizes that conditions of the graph make equal: run time checks those.
     """
 
     __slots__ = ("_cases", "_made", "bounds", "least", "provided", "taken", "zeros")
@@ -41,7 +41,7 @@ class DimTable:
     ) -> None:
         self.bounds: dict[str, Interval] = dict(bounds or {})
         self.least = least
-        self.taken = taken
+        self.taken = set(taken)
         self.provided: set[str] = set()
         self.zeros: frozenset[Dim] = frozenset((0,))
         self._made = 0

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 from msgspec import Struct
 
 from dmlc.diagnostics import Diagnostic, Span
-from dmlc.ir.dim import Dim, Interval, substitute
+from dmlc.ir.dim import Dim, Interval, dim_names, substitute
 from dmlc.ir.dim_table import DimTable
 from dmlc.ir.history import AS_WRITTEN, History
 from dmlc.ir.operation import Attributes, Condition, Inference, Operation, OpError
@@ -313,6 +313,7 @@ class Graph:
     def add_input(self, name: str, type: TensorType, span: Span | None = None) -> Value:
         value = Value(type, None, len(self.inputs), name, span)
         self.inputs.append(value)
+        self.dims.taken.update(*map(dim_names, type.shape))
         return value
 
     def add_output(self, name: str, value: Value) -> None:

@@ -9,8 +9,9 @@ Three things are not parsable: constants of more than ``max_elements`` elements 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
+from itertools import count
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,12 +30,14 @@ _KEYWORDS = frozenset(DTYPE_BY_NAME) | {
 }
 
 
-#: Writes a node whose operands have these names in a way of its own; None for the call of its operation. The last
+#: Gives the name of the result of a call, which gets a statement of its own.
+Before: TypeAlias = Callable[[str, TensorType], str]
+#: Writes a node whose operands have these names in a way of its own; None for the call of its operation. The third
 #: argument writes a size.
-Spell: TypeAlias = Callable[[Node, list[str], Callable[[Dim], str]], "str | None"]
-#: The shapes of a node's results as reading its call infers them, with None for a size that it leaves open. None for a
-#: node whose types are those of the graph.
-ReadShapes: TypeAlias = Callable[[Node], "list[list[Dim | None]] | None"]
+Spell: TypeAlias = Callable[[Node, list[str], Callable[[Dim], str], Before], "str | None"]
+#: The shapes of a node's results as reading its call infers them, from the sizes that it knows for some dims; a text
+#: stands for a size that it leaves open, one text for equal ones. None for a node whose types are those of the graph.
+ReadShapes: TypeAlias = Callable[[Node, Mapping[str, Dim]], "list[list[Dim | str]] | None"]
 
 
 class UnwritableSize(Exception):
@@ -92,6 +95,11 @@ class _Printer:
         self.own = {name for value in graph.inputs for size in value.type.shape for name in dim_names(size)}
         self.told: dict[str, str] = {}  # dims that no input has, and how to ask a value for them
         self.holders: dict[Dim, str] = {}  # sizes that no program can write, and how to ask a value for them
+        self.read: dict[str, Dim] = {}  # dims that no input has, and the sizes that reading infers for them
+        self.numbered: dict[str, str] = {}  # dims that no input has, and their names behind #
+        self.numbers = count()
+        self.given: dict[str, str] = {}  # calls that ``spell`` asked for, and the names of their results
+        self.earlier: list[str] = []
         self.max_elements = max_elements
         self.names: dict[Value, str] = {}
         self.taken: set[str] = set(graph.dims.bounds)
@@ -122,10 +130,10 @@ class _Printer:
             yield f"    {quoted(self.names[value])}: {_typed(value.type)}{kept},"
         yield ") -> ("
         for output, value in graph.outputs:
-            written = "" if self.spell and not self._is_written(value.type) else f": {_typed(value.type)}"
+            written = "" if self.spell and not self._is_written(value.type) else f": {_typed(self._type(value.type))}"
             yield f"    {quoted(output)}{written},"
         yield ") {"
-        for condition in graph.conditions:
+        for condition in () if self.spell else graph.conditions:  # reading a program finds its conditions
             yield f"    # requires {condition}"
         yield from body
         yield f"    return {', '.join(self._use(v) for _, v in graph.outputs)}"
@@ -135,48 +143,90 @@ class _Printer:
 
     def _statement(self, node: Node) -> str:
         operands = [self._use(v) for v in node.operands]
-        call = _infix(node, operands) or (self.spell(node, operands, self.held) if self.spell else None)
+        call = _infix(node, operands) or (self.spell(node, operands, self.held, self.before) if self.spell else None)
         if call is None:
             name, keywords = _call(node, self.held if self.spell else spelled)
             call = f"{name}({', '.join([*operands, *keywords])})"
-        shapes = self.read_shapes(node) if self.read_shapes else None
+        shapes = self.read_shapes(node, self.read) if self.read_shapes else None
+        self.unread: dict[str, Dim] = {}
         reshaped = []
         left = []
+        types = []
         for i, value in enumerate(node.results):
             is_dropped = self.spell is not None and is_absent(value.type)
             raw = None if shapes is None or is_dropped else self._raw(value, shapes[i])
-            left.append("_" if is_dropped else self._define(value) if raw is None else quoted(raw))
+            left.append("_" if is_dropped else self._define(value) if raw is None else quoted(raw[0]))
+            types.append(self._comment(value.type if raw is None else raw[1]))
             if raw is not None:
                 sizes = ", ".join(map(self.held, value.type.shape))
-                reshaped.append(f"{self._define(value)} = reshape({quoted(raw)}, shape=[{sizes}])")
-        types = ", ".join([_typed(r.type) for r in node.results])
-        return "\n    ".join([f"{', '.join(left)} = {call}  # {types}", *reshaped])
+                text = f"{self._define(value)} = reshape({quoted(raw[0])}, shape=[{sizes}])"
+                reshaped.append(f"{text}  # {self._comment(value.type)}")
+        earlier, self.earlier = self.earlier, []
+        return "\n    ".join([*earlier, f"{', '.join(left)} = {call}  # {', '.join(types)}", *reshaped])
 
-    def _raw(self, value: Value, read: list[Dim | None]) -> str | None:
-        """A name for the value before it is reshaped to the sizes that the graph knows; None if reading knows them."""
+    def _raw(self, value: Value, read: list[Dim | str]) -> tuple[str, TensorType] | None:
+        """A name for the value before it is reshaped to the sizes that the graph knows, and the type that it has there.
+
+        None if reading knows them.
+        """
         new: dict[str, int] = {}
+        sizes: list[Dim] = []
         is_known = True
-        for axis, (size, found) in enumerate(zip(value.type.shape, read, strict=True)):
+        for axis, (wanted, given) in enumerate(zip(value.type.shape, read, strict=True)):
+            size, found = self._as_read(wanted), given if isinstance(given, str) else self._as_read(given)
+            if isinstance(found, str):
+                found = self.unread.get(found, found)
             name = None if isinstance(size, int) else size.name
-            if name is not None and name not in self.own and name not in self.told and name not in new:
-                new[name] = axis
+            is_new = name is not None and not {name} & {*self.own, *self.told, *new}
+            if name is not None and is_new and isinstance(found, str):
+                new[name], self.unread[found] = axis, size
+            elif name is not None and is_new and not isinstance(found, str) and name not in dim_names(found):
+                self.read[name] = found
             elif size != found:
                 is_known = False
+            sizes.append(found if not isinstance(found, str) else size if is_new else -1)
         if is_known:
             return None
         raw = self._unique(None)
+        sizes = [symbol(f"?{axis} of {raw}") if size == -1 else size for axis, size in enumerate(sizes)]
         self.told.update({name: f"size({quoted(raw)}, axis={axis})" for name, axis in new.items()})
-        return raw
+        return raw, value.type.with_shape(tuple(sizes))
+
+    def _as_read(self, size: Dim) -> Dim:
+        """The size as reading knows it."""
+        return substitute(size, self.read) if self.read and not isinstance(size, int) else size
+
+    def _type(self, type: TensorType) -> TensorType:
+        return type.with_shape(tuple(map(self._as_read, type.shape))) if self.read and type.shape else type
+
+    def _comment(self, type: TensorType) -> str:
+        """The type behind ``#``. In a program, dims that no input has are numbered as they come."""
+        if self.spell is None:
+            return _typed(type)
+        type = self._type(type)
+        for name in [name for size in type.shape for name in sorted(dim_names(size)) if name not in self.own]:
+            if name not in self.numbered:
+                self.numbered[name] = next(new for i in self.numbers if (new := f"unknown_{i}") not in self.own)
+        shown: dict[str, Dim] = {name: symbol(new) for name, new in self.numbered.items()}
+        return _typed(type.with_shape(tuple([substitute(size, shown) for size in type.shape])))
+
+    def before(self, call: str, type: TensorType) -> str:
+        """The name of a value that a statement of its own gives, which stands before the one that is being written."""
+        if call not in self.given:
+            self.given[call] = self._unique(None)
+            self.earlier.append(f"{quoted(self.given[call])} = {call}  # {self._comment(type)}")
+        return quoted(self.given[call])
 
     def _is_written(self, type: TensorType) -> bool:
         """Return whether a program can declare the type of a result."""
+        type = self._type(type)
         names = {name for size in type.shape for name in dim_names(size)}
         return not _is_clamped(type) and not _is_long(type) and names <= self.own
 
     def _define(self, value: Value) -> str:
         name = self.names[value] = self._unique(value.name)
         if self.spell:
-            for axis, size in enumerate(value.type.shape):
+            for axis, size in enumerate(self._type(value.type).shape):
                 if isinstance(size, DimExpr):
                     text = f"size({quoted(name)}, axis={axis})"
                     if size.is_clamped or size.is_long:
@@ -187,6 +237,7 @@ class _Printer:
 
     def held(self, size: Dim) -> str:
         """A size of an attribute as a program writes it: as it is, or from a size of a value before."""
+        size = self._as_read(size)
         if isinstance(size, int) or not (size.is_clamped or size.is_long):
             return self._told_size(size)
         if size.is_long:

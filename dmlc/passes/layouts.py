@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dmlc.ir import Dim, Graph, Node, Shape, Value, product
+from dmlc.ir import Dim, Graph, Node, Shape, Value, dim_names, product
 from dmlc.ops.move import (
     RESHAPE,
     SQUEEZE,
@@ -76,7 +76,8 @@ def plainest(graph: Graph, shape: Shape, target: Shape) -> Shape:
             continue
         total = product(shape)
         found = total // others
-        if found * others == total:
+        is_told = dim_names(found) & graph.dims.provided <= dim_names(size)  # a size that the inputs give is plainer
+        if found * others == total and is_told:
             return (*target[:axis], found, *target[axis + 1 :])
     return target
 

@@ -12,7 +12,7 @@ from dmlc.diagnostics import DmlcError, Label, fail
 from dmlc.diagnostics.catalogue import targets as codes
 from dmlc.inference.carried import opset_of_calls, read_shapes
 from dmlc.ir import FOREIGN, Array, Dim, DimExpr, DimTable, Graph, Node, OpError, Tensor, Value, dim_names, is_absent
-from dmlc.ir.printer import UnwritableSize, number_text, onnx_call, print_graph, string_text
+from dmlc.ir.printer import Before, UnwritableSize, number_text, onnx_call, print_graph, string_text
 from dmlc.onnx_schema.values import changed_attributes
 from dmlc.onnx_schema.versions import same_call
 from dmlc.ops.move import FAR, SLICE, SliceAttributes
@@ -50,9 +50,9 @@ def emit(graph: Graph, weights: str | None = None, opset: int | None = None) -> 
             raise _refusal(f"the name {weights!r} cannot be written in a program", help="give the output another name")
         return f'load({string_text(weights)}, "{key}")'
 
-    def spell(node: Node, operands: list[str], write: Callable[[Dim], str]) -> str | None:
+    def spell(node: Node, operands: list[str], write: Callable[[Dim], str], before: Before) -> str | None:
         if is_opaque(node, "ConstantOfShape"):
-            return _filled(node, operands[0])
+            return _filled(node, operands[0], before)
         if node in attributes:
             a = node.attributes_as(OpaqueAttributes)
             name, keywords = onnx_call(a.domain, a.op_type, attributes[node])
@@ -67,13 +67,14 @@ def emit(graph: Graph, weights: str | None = None, opset: int | None = None) -> 
     return Artifact(kind="dml", payload=text, signature=signature_of(graph), arrays=arrays)
 
 
-def _filled(node: Node, shape: str) -> str | None:
+def _filled(node: Node, shape: str, before: Before) -> str | None:
     """A ConstantOfShape with a value, which no attribute can say: the value expanded; None for one of zeros."""
     value = attribute_of(node, "value")
     if not isinstance(value, Tensor) or value.size != 1:
         return None
     number = number_text(value.array.reshape(())[()])
-    return f"onnx.Expand(full(shape=[1], value={number}, dtype={value.type.dtype.name}), {shape})"
+    type = value.type.with_shape((1,))
+    return f"onnx.Expand({before(f'full(shape=[1], value={number}, dtype={type.dtype.name})', type)}, {shape})"
 
 
 def _reading_opset(graph: Graph, lowest: int) -> int:
@@ -101,9 +102,9 @@ def _attributes_at(node: Node, opset: int) -> Attributes:
 
 
 def _read_shapes(
-    graph: Graph, attributes: Mapping[Node, Attributes], opset: int, node: Node
-) -> list[list[Dim | None]] | None:
-    """The shapes of the results of an ONNX operator as they are when its call is read.
+    graph: Graph, attributes: Mapping[Node, Attributes], opset: int, node: Node, sizes: Mapping[str, Dim]
+) -> list[list[Dim | str]] | None:
+    """The shapes of the results of an ONNX operator as they are when its call is read, where dims have these sizes.
 
     Raises ``DmlcError`` E0508 for a call that reading refuses, and where it does not know a rank.
     """
@@ -111,7 +112,7 @@ def _read_shapes(
         return None
     a, given = node.attributes_as(OpaqueAttributes), dict(attributes[node])
     try:
-        found = read_shapes(graph, opset, a.domain, a.op_type, node.operands, given, len(node.results))
+        found = read_shapes(graph, opset, a.domain, a.op_type, node.operands, given, len(node.results), sizes)
     except OpError as error:
         raise _refusal(f"{_name(node)} cannot be written in a program: {error.message}", node) from None
     if any(shape is None for shape in found):

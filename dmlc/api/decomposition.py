@@ -16,7 +16,7 @@ from dmlc.api.arguments import REWRITES, check_argument, check_arguments
 from dmlc.api.chosen_target import chosen_target
 from dmlc.api.program import Program, emitted
 from dmlc.api.sources import ProgramSource, name_of, onnx_model
-from dmlc.diagnostics import did_you_mean, fail, naming
+from dmlc.diagnostics import fail, naming, suggestion
 from dmlc.diagnostics.catalogue import runs
 from dmlc.diagnostics.catalogue.targets import NOT_DECOMPOSED
 from dmlc.diagnostics.given import listed
@@ -89,7 +89,7 @@ def chosen_operators(names: Iterable[str] | None) -> frozenset[str]:
     for name in given:
         if name not in by_name:
             can = f"operators that can be are {', '.join(OPERATORS)}"
-            help = "; ".join(filter(None, [did_you_mean(str(name), by_name), can]))
+            help = suggestion(str(name), by_name, then=can)
             raise fail(runs.UNKNOWN_CHOICE, f'"{name}" cannot be decomposed', help=help, exit_code=2)
     if not given:
         raise fail(runs.UNKNOWN_CHOICE, "ops names no operator", help="leave it out for all", exit_code=2)

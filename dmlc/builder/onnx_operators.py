@@ -29,6 +29,11 @@ class OnnxOperators:
             return _operator(self._domain, name)
         return OnnxOperators(f"{self._domain}.{name}" if self._domain else name)
 
+    def __call__(self, *operands: TensorLike | None, **attributes: Any) -> Any:
+        """Raises ``DmlcError`` E0504: the name of an operator begins with a capital letter."""
+        domain, _, name = self._domain.rpartition(".")
+        return _operator(domain, name)(*operands, **attributes)
+
     def __repr__(self) -> str:
         return f"<ONNX operators of {self._domain or 'ai.onnx'}>"
 

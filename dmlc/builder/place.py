@@ -12,11 +12,13 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+import numpy as np
+
 from dmlc.diagnostics import Source, Span
 from dmlc.ops.call import AttributeSite, CallSite
 
-#: Files below this folder are ours; the first frame outside is the user's.
-_OURS = str(Path(__file__).parents[1]) + os.sep
+#: Files below these folders are ours, or NumPy's, whose functions call tensors; the first frame outside is the user's.
+_OURS = (str(Path(__file__).parents[1]) + os.sep, str(Path(np.__file__).parent) + os.sep)
 
 
 class PythonSpan(Span):

@@ -17,6 +17,7 @@ import numpy as np
 from dmlc import ir
 from dmlc.builder import habits
 from dmlc.builder.place import PythonSpan, call_site, caller
+from dmlc.builder.protocols import PythonProtocols
 from dmlc.diagnostics import Code, Diagnostic, DmlcError, Label, fail
 from dmlc.diagnostics.catalogue import builder as codes
 from dmlc.diagnostics.catalogue import names, shapes
@@ -56,9 +57,14 @@ class Home:
             return tensor._value
         if not tensor._home.loose:
             mine, other = self.graph.name, tensor._home.graph.name
+            whose = f"another graph that is named {other} too" if mine == other else f"graph {other}"
+            made = tensor._value.span or next(
+                iter(tensor._value.producer.spans if tensor._value.producer else ()), None
+            )
             raise mistake(
                 codes.OTHER_GRAPH,
-                f"a tensor of graph {other} is used in graph {mine}",
+                f"a tensor of {whose} is used in graph {mine}",
+                labels=[Label(made, "the tensor is made here")] if made else (),
                 help="build both in one graph, or hand the data over as an input",
             )
         return self._adopt(tensor._value)
@@ -98,7 +104,7 @@ def _reflected(sign: str) -> Callable[[Tensor, TensorLike], Tensor]:
     return lambda self, other: _infix(sign, other, self)
 
 
-class Tensor:
+class Tensor(PythonProtocols):
     """A value of the graph that is being built.
 
     Python's operators make nodes; comparisons are elementwise, ``==`` and ``!=`` too, so tensors are distinguished and
@@ -151,9 +157,6 @@ class Tensor:
             "a tensor holds no data while the graph is built",
             help="use dmlc's operations, or run the program and use its results",
         )
-
-    #: A tensor has no elements yet that a loop could visit.
-    __iter__ = None
 
     def __getitem__(self, index: object) -> Tensor:
         """The part that NumPy's basic indexing takes: integers, dims, slices and ``...``.
@@ -216,7 +219,10 @@ class Tensor:
         return _only(_call(PREFIX["!"], (self,), {}))
 
     def __abs__(self) -> Tensor:
-        return _only(_call(OPERATIONS["abs"], (self,), {}))
+        return self._operation("abs")
+
+    def _operation(self, name: str) -> Tensor:
+        return _only(_call(OPERATIONS[name], (self,), {}))
 
 
 #: Operands: a tensor, a NumPy array (a constant), or a number that takes the other operand's dtype.
@@ -365,6 +371,8 @@ def _array_argument(home: Home, operand: Array | np.generic[Any], span: PythonSp
 def constant_value(home: Home, data: object, dtype: DType | None, span: PythonSpan | None) -> ir.Value:
     """Data as a constant of the graph. Raises ``DmlcError`` E0211 where the language has no such dtype, E0311 where an
     element does not fit ``dtype``, E0335 where the data is not an array, such as lists of different lengths."""
+    if isinstance(data, Arithmetic):
+        raise not_a_tensor(data)
     if isinstance(data, np.ma.MaskedArray):
         raise mistake(shapes.NOT_A_TENSOR, "a masked array would lose its mask", help="fill it: array.filled(0)")
     try:

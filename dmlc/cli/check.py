@@ -39,6 +39,7 @@ from dmlc.passes.unknown_ranks import unknown_ranks
 from dmlc.placement.advice import PLACEMENT_CODES, diagnose, located
 from dmlc.placement.report import Placement, placement
 from dmlc.runtime import files
+from dmlc.runtime.session import opset_help
 from dmlc.targets import Target, load_target, target_names
 from dmlc.targets.directml import feature_levels, least_feature_level, level_key
 from dmlc.text import LibraryError
@@ -150,7 +151,10 @@ def _loaded(args: argparse.Namespace, program: api.Program, made: Artifact) -> _
     problems = program.problems(strict=args.strict)
     why = why_not_loaded(made.payload, made.folder)
     if why:
-        help = "cast the operands of that node to a dtype that has a kernel, or write the node in other operators"
+        help = opset_help(made.payload, why)
+        help = (
+            help or "cast the operands of that node to a dtype that has a kernel, or write the node in other operators"
+        )
         refused = Diagnostic(RUNTIME_FAILED, f"ONNX Runtime refuses the model: {why}", help=help).in_file(args.source)
         return _CheckResult(program, None, (refused, *problems))
     source = program.source_model

@@ -15,6 +15,10 @@ _SHORTEST_SAFE = 3
 _SHORTEST_SLIP = 5
 #: Parts of so many letters distinguish names.
 _SHORT_PART = 2
+#: Other names of the same, which no letters tell: a backend is not called as its target.
+_OTHER_NAMES = {
+    "directml": ("dml",), "gpu": ("directml", "dml"), "onnxruntime": ("cpu",), "ort": ("cpu",), "np": ("numpy",),
+}  # fmt: skip
 
 
 def did_you_mean(name: object, candidates: Iterable[str]) -> str:
@@ -43,10 +47,11 @@ def suggestion(
     folded: dict[str, str] = {}
     for candidate in begun or known:
         folded.setdefault(candidate.casefold(), candidate)
-    near = difflib.get_close_matches(text.casefold(), folded, n=1, cutoff=0.0 if begun else 0.6)
+    near = [other for other in _OTHER_NAMES.get(text.casefold(), ()) if other in known][:1]
+    near = near or difflib.get_close_matches(text.casefold(), folded, n=1, cutoff=0.0 if begun else 0.6)
     if not near:
         return then
-    meant = text if text in known else folded[near[0]]
+    meant = text if text in known else folded.get(near[0], near[0])
     return proposal(sentences(f'did you mean "{meant}"?', then), spelled(meant), at, safe=_is_slip(text, meant, known))
 
 

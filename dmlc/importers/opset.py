@@ -16,7 +16,7 @@ from dmlc.ir.dtype import bool_, f16, f32
 from dmlc.onnx_schema.bodies import runs_by_body
 from dmlc.onnx_schema.domains import plain_domain
 from dmlc.onnx_schema.origin import known_of
-from dmlc.onnx_schema.versions import fits, move
+from dmlc.onnx_schema.versions import fits, move, obstacle
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, is_opaque
 from dmlc.ops.select import HARDMAX
@@ -61,15 +61,18 @@ def choose_opset(graph: Graph, wanted: int, lowest: int, *, asked: bool) -> int:
     newest: int = max(onnx_opset_version(), graph.origin.versions.get("", 1))
     for opset in () if asked else (*range(wanted - 1, lowest - 1, -1), *range(wanted + 1, newest + 1)):
         if opset >= least and _misfit(carried, opset) is None:
-            graph.notes.append(f"opset {opset}, not {wanted}: {label} has no equal there")
+            graph.notes.append(f"opset {opset}, not {wanted}: {label} has no equal there{_why(guilty, wanted)}")
             return int(opset)
     version: int = graph.origin.versions.get("", 1)
     if not asked:
-        graph.notes.append(f"opset {version}, and nothing is rewritten: {label} has no equal at a later one")
+        why = _why(guilty, wanted)
+        graph.notes.append(
+            f"opset {version}, and nothing is rewritten: {label} is not converted to opset {wanted}{why}"
+        )
         return version
     raise fail(
         codes.NEEDS_OPSET,
-        f"{label} of opset {version} has no equal at opset {wanted}",
+        f"{label} of opset {version} is not converted to opset {wanted}{_why(guilty, wanted)}",
         help="ask for another opset (--opset N), or export the model anew",
     )
 
@@ -93,7 +96,7 @@ def join_opset(graph: Graph, wanted: int, lowest: int, *, asked: bool) -> int:
     if asked:
         label = f"function {kept[0][0].name}" if guilty is None and kept else f"weight {weight}"
         label = label if guilty is None else f"{_label(guilty)} of opset {guilty.origin.version}"
-        message = f"{label} has no equal at opset {wanted}"
+        message = f"{label} is not converted to opset {wanted}{_why(guilty, wanted)}"
         raise fail(codes.NEEDS_OPSET, message, help="leave out --opset, or ask for another")
     oldest = min(carried, key=lambda node: int(node.origin.version), default=None)
     latest = max(carried, key=lambda node: int(node.origin.version), default=None)
@@ -174,6 +177,15 @@ def _newest_weight(graph: Graph) -> tuple[str, int]:
 
 def _misfit(carried: Sequence[Node], opset: int) -> Node | None:
     return next((node for node in carried if not _fits(node, opset)), None)
+
+
+def _why(node: Node | None, opset: int) -> str:
+    """The reason why the node has no form at the opset, behind a colon; empty where none is known."""
+    if node is None:
+        return ""
+    proto: NodeProto = node.origin.proto
+    reason = obstacle(proto, node.origin.version, opset, known_of(node, proto.input))
+    return f": {reason}" if reason else ""
 
 
 _FLATTENING = ("Softmax", "LogSoftmax", "Hardmax")

@@ -161,11 +161,15 @@ def _fact(type: TensorType, known: Tensor | None, numbers: tuple[Dim | None, ...
 
 
 def _result(a: CarriedAttributes, index: int, fact: Fact) -> tuple[DType, Shape | None]:
-    if fact.proto or not fact.element:
-        raise _unknown_result(a, index, "is not a tensor" if fact.proto else "has a type that is not known")
     dtype = DTYPE_OF.get(fact.element)
+    if fact.proto or (fact.element and dtype is None):
+        what = "is not a tensor" if fact.proto else "has a dtype that the language does not have"
+        help = (
+            "values of a program are tensors of the language's dtypes; an ONNX model has others, and use takes it whole"
+        )
+        raise _unknown_result(a, index, what, help)
     if dtype is None:
-        raise _unknown_result(a, index, "has a dtype that the language does not have")
+        raise _unknown_result(a, index, "has a type that is not known")
     return dtype, fact.shape
 
 
@@ -189,10 +193,10 @@ def _one_node(schema: Schema, a: CarriedAttributes, types: Sequence[TensorType |
     return model
 
 
-def _unknown_result(a: CarriedAttributes, index: int, what: str) -> OpError:
+def _unknown_result(a: CarriedAttributes, index: int, what: str, help: str = "") -> OpError:
     which = f"result {index + 1} of {a.full_name}" if a.results > 1 else f"the result of {a.full_name}"
     sizes = option("--bind N=4, --shape x=1,3,48", "bind={'N': 4}, shapes={'x': (1, 3, 48)}")
-    help = f"fix the sizes it depends on ({sizes}), or use operations of the language"
+    help = help or f"fix the sizes it depends on ({sizes}), or use operations of the language"
     return OpError(targets.ONNX_RESULT_UNKNOWN, f"{which} {what}", help=help)
 
 

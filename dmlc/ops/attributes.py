@@ -377,7 +377,9 @@ class DTypeKind(Kind):
         try:
             found = as_dtype(raw)
         except KeyError:
-            near = suggestion(str(raw), [d.name for d in self.allowed])
+            near = suggestion(
+                str(raw), [d.name for d in self.allowed], then=f"it may be {', '.join(map(str, self.allowed))}"
+            )
             if str(raw).lower() in ("bf16", "bfloat16"):
                 near = "there is no bfloat16; f32 has its range, f16 ends at 65504"
             raise at.fail(f"{show(raw)} is not a dtype", help=near) from None

@@ -315,6 +315,8 @@ def _types_refused(
 
 
 def _other_type(node: TypedNode, kernel: Kernel, letters: list[tuple[str, KnownType]]) -> str:
+    if any(value.dtype == "string" for _, value in letters):
+        return "give the model numbers in the place of texts"
     nearest = _nearest(kernel, letters)
     if nearest == "f32" and any(value.dtype == "f64" for _, value in letters):
         return "--f64 f32 computes it in f32"

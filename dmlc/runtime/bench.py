@@ -26,7 +26,7 @@ from dmlc.ir import Array, DimExpr
 from dmlc.onnx_schema.nested import graphs_of
 from dmlc.placement.node_counts import is_constant
 from dmlc.runtime.feeds import FeedChecker
-from dmlc.runtime.session import onnxruntime, open_session, session_options
+from dmlc.runtime.session import onnxruntime, open_session, opset_help, session_options
 
 #: Nodes stay apart, so that each is timed (onnxruntime, dml_session_options_config_keys.h).
 _NO_FUSION = ("ep.dml.disable_graph_fusion", "1")
@@ -119,7 +119,8 @@ def profile(artifact: Artifact, feeds: Mapping[str, Any], backend: str, rounds: 
     arrays = FeedChecker(artifact.signature).check(feeds)
     names = [node.name or node.op_type for node, _ in nodes_of(artifact.payload.graph)]
     model = _numbered(artifact.payload)
-    with tempfile.TemporaryDirectory(prefix="dmlc-bench-", ignore_cleanup_errors=True) as folder, _told(names):
+    folder_made = tempfile.TemporaryDirectory(prefix="dmlc-bench-", ignore_cleanup_errors=True)
+    with folder_made as folder, _told(model, names):
         options.enable_profiling = True
         options.profile_file_prefix = str(Path(folder) / "profile")
         session = open_session(model, options, providers)
@@ -163,7 +164,7 @@ def whole(artifact: Artifact, feeds: Mapping[str, Any], backend: str, rounds: in
     Raises what ``profile`` raises.
     """
     arrays = FeedChecker(artifact.signature).check(feeds)
-    with _told():
+    with _told(artifact.payload):
         median, on_device = median_run(artifact.payload, artifact.folder, arrays, backend, rounds)
         empty, _ = median_run(_idle_model(), None, {"x": np.zeros(1, np.float32)}, backend, rounds)
     return WholeTime(median, empty, on_device)
@@ -223,8 +224,9 @@ def _numbered(model: ModelProto) -> ModelProto:
 
 
 @contextmanager
-def _told(names: Sequence[str] = ()) -> Iterator[None]:
-    """Turns what ONNX Runtime raises into E0554; ``names`` are those of the nodes that are named by their places."""
+def _told(model: ModelProto, names: Sequence[str] = ()) -> Iterator[None]:
+    """Turns what ONNX Runtime raises about the model into E0554; ``names`` are those of the nodes that are named by
+    their places."""
     try:
         yield
     except (DmlcError, OSError, MemoryError):
@@ -232,5 +234,5 @@ def _told(names: Sequence[str] = ()) -> Iterator[None]:
     except Exception as error:  # onnxruntime's exceptions have no common base class
         text = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", " ".join(str(error).split()))
         text = _PLACE.sub(lambda found: names[int(found[1])] if names else found[0], text)
-        help = "dmlc check prints the rows of the tables for the model"
+        help = opset_help(model, text) or "dmlc check prints the rows of the tables for the model"
         raise fail(codes.RUNTIME_FAILED, f"ONNX Runtime refuses the model or fails: {text}", help=help) from None

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 _DML, _CPU = "DmlExecutionProvider", "CPUExecutionProvider"
+#: The first opset that ONNX Runtime has kernels for (onnxruntime, docs/Versioning.md).
+_FIRST_OPSET = 7
 #: Key of the folder with the external data of a model given as bytes (onnxruntime_session_options_config_keys.h).
 _WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
 
@@ -64,6 +66,17 @@ def open_session(model: ModelProto, options: Any, providers: Sequence[str]) -> A
     return onnxruntime().InferenceSession(model.SerializeToString(), options, providers=list(providers))
 
 
+def opset_help(model: ModelProto, message: str) -> str:
+    """The help for a model that ONNX Runtime refuses for its opset; empty where the opset is not the reason."""
+    opset = max([entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")], default=0)
+    if 0 < opset < _FIRST_OPSET and "Could not find an implementation" in message:
+        return (
+            f"the model is of opset {opset}, and ONNX Runtime has kernels from opset {_FIRST_OPSET} on: export it anew"
+        )
+    newest = re.search(r"is till opset (\d+)", message)
+    return f"this ONNX Runtime reads models up to opset {newest[1]}: install a newer one" if newest else ""
+
+
 class Session:
     """A model loaded into ONNX Runtime.
 
@@ -91,7 +104,7 @@ class Session:
         try:
             self._session = open_session(artifact.payload, options, providers)
         except Exception as error:  # onnxruntime's exceptions have no common base class
-            raise self._failure("ONNX Runtime refuses the model", error) from None
+            raise self._failure("ONNX Runtime refuses the model", error, artifact.payload) from None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Raises ``TypeError``."""
@@ -109,11 +122,12 @@ class Session:
             raise self._failure("ONNX Runtime failed", error) from None
         return dict(zip(wanted, results, strict=True))
 
-    def _failure(self, what: str, error: Exception) -> DmlcError:
+    def _failure(self, what: str, error: Exception, model: ModelProto | None = None) -> DmlcError:
         text = " ".join(str(error).split())
         message = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", text)
         labels = [Label(span, "this node") for span in (self._place(text),) if span]
         help = option("--backend reference", "backend='reference'") + " shows what it means"
+        help = (model is not None and opset_help(model, message)) or help
         return fail(codes.RUNTIME_FAILED, f"{what}: {message}", *labels, help=help)
 
     def _place(self, text: str) -> Span | None:

@@ -133,6 +133,11 @@ def test_mixing_graphs(g: dmlc.Graph) -> None:
     assert error.code.id == "E0250"
     assert "other" in error.message
     assert refused(lambda: g.output("z", y)).code.id == "E0250"
+    made = [label for label in refused(lambda: x + dmlc.exp(y)).labels if label.text == "the tensor is made here"]
+    assert [label.span is not None for label in made] == [True]
+    namesake = dmlc.Graph(g.graph.name).input("y", "f32", 3)
+    message = refused(lambda: x + namesake).message
+    assert message == f"a tensor of another graph that is named {g.graph.name} too is used in graph {g.graph.name}"
     assert refused(lambda: dmlc.concat(x, y, axis=0)).code.id == "E0250"
 
 

@@ -71,6 +71,36 @@ def test_a_model_that_onnx_runtime_refuses_is_not_fine_for_cpu(run: Run) -> None
     assert (code, "refuses" in err) == (0, False)
 
 
+def test_a_model_that_onnx_runtime_refuses_for_its_opset_gets_no_help_about_dtypes(run: Run) -> None:
+    turn = helper.make_node("Add", ["x", "x"], ["y"], broadcast=1, axis=1)
+    save("old", turn, TensorProto.FLOAT, [2, 2], [2, 2], 6)
+    code, _, err = run("check", "old.onnx", "--target", "cpu")
+    assert code == 1
+    assert "help: the model is of opset 6, and ONNX Runtime has kernels from opset 7 on: export it anew" in err
+
+
+def test_a_node_of_texts_is_not_to_be_cast(run: Run) -> None:
+    nodes = [helper.make_node("Cast", ["x"], ["t"], to=TensorProto.STRING),
+             helper.make_node("Cast", ["t"], ["y"], to=TensorProto.FLOAT)]  # fmt: skip
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xy")
+    model = helper.make_model(helper.make_graph(nodes, "g", [x], [y]), opset_imports=[helper.make_opsetid("", 18)])
+    onnx.save(model, "texts.onnx")
+    err = run("check", "texts.onnx")[2]
+    assert err.count("help: give the model numbers in the place of texts") == 2
+    assert "cast to" not in err
+
+
+@pytest.mark.parametrize("words", [["run", "m.dml", "--backend"], ["bench", "m.dml", "--provider"]])
+def test_the_name_of_a_target_is_not_that_of_its_backend(words: list[str], run: Run) -> None:
+    code, _, err = run(*words, "directml", "--random", "1")
+    assert code == 2
+    assert err.rstrip().endswith("did you mean dml?")
+
+
+def test_a_target_is_not_called_as_its_device(run: Run) -> None:
+    assert 'did you mean "directml"?' in run("check", "m.dml", "--target", "gpu")[2]
+
+
 def test_a_model_that_loads_only_when_it_is_compiled_is_said_so(run: Run) -> None:
     model = onnx.load("good.onnx")
     model.graph.output[0].type.tensor_type.elem_type = TensorProto.DOUBLE

@@ -21,9 +21,23 @@ def convolution(element_type: int) -> ModelProto:
 def test_a_type_that_came_later_is_not_lowered() -> None:
     program = dmlc.compile(convolution(TensorProto.BFLOAT16), target="directml")
     assert program.opset == 22
-    assert "opset 22, not 21: node first (Conv) has no equal there" in program.artifact("onnx").report
-    with pytest.raises(dmlc.DmlcError, match=r"E0501.*node first \(Conv\) of opset 22 has no equal at opset 21"):
+    why = "node first (Conv) has no equal there: Conv of opset 11 does not take tensor(bfloat16)"
+    assert f"opset 22, not 21: {why}" in program.artifact("onnx").report
+    with pytest.raises(dmlc.DmlcError, match=r"E0501.*node first \(Conv\) of opset 22 is not converted to opset 21: "):
         dmlc.compile(convolution(TensorProto.BFLOAT16), target="directml", opset=21)
+
+
+def test_a_node_that_is_not_converted_says_why() -> None:
+    """Such a Gemm has an equal since opset 7: dmlc does not write it."""
+    text = """<ir_version: 3, opset_import: ["" : 6]>
+        g (float[N, 4] a, float[4, 5] b, float[5] c) => (float[N, 5] y) { y = Gemm <broadcast = 1> (a, b, c) }"""
+    program = dmlc.compile(parser.parse_model(text), target="directml")
+    why = "node y (Gemm) is not converted to opset 21: broadcast went with opset 7"
+    assert f"opset 6, and nothing is rewritten: {why}" in program.artifact("onnx").report
+    with pytest.raises(dmlc.DmlcError, match=r"E0501.*of opset 6 is not converted to opset 13: broadcast went with"):
+        dmlc.compile(parser.parse_model(text), target="directml", opset=13)
+    with pytest.raises(dmlc.DmlcError, match=r"E0554.*of opset 6, and ONNX Runtime has kernels from opset 7 on"):
+        program.run({"a": np.ones((2, 4)), "b": np.ones((4, 5)), "c": np.ones(5)}, "cpu")
 
 
 def test_other_types_are() -> None:

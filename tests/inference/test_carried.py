@@ -339,3 +339,9 @@ def test_onnx_spellings_of_all_dtypes() -> None:
     assert set(TYPE_NAMES.values()) == set(DTYPES)
     assert (TYPE_NAMES["float"], TYPE_NAMES["float16"], TYPE_NAMES["int64"]) == (f32, f16, i64)
     assert TYPE_NAMES["int32"] is i32
+
+
+def test_a_result_of_a_dtype_that_the_language_lacks_is_not_blamed_on_sizes() -> None:
+    with pytest.raises(DmlcError, match=r"E0506.*a dtype that the language does not have") as caught:
+        Call("Cast", (IMAGE, (N, 3, 8, 8)), to=8)
+    assert caught.value.diagnostics[0].help.startswith("values of a program are tensors of the language's dtypes")

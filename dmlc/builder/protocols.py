@@ -73,7 +73,7 @@ class PythonProtocols:
 
     def __iter__(self) -> NoReturn:
         help = "operations take whole tensors; rows are x[i], parts dmlc.split(x, axis=..., sizes=...)"
-        raise _refusal("a tensor has no elements to go through while the graph is built", help)
+        raise _refusal("a tensor is not iterable: it has no elements while the graph is built", help)
 
     def __contains__(self, _: object) -> NoReturn:
         help = "write dmlc.reduce_any(x == value), which is a tensor"

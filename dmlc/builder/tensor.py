@@ -327,6 +327,7 @@ def in_python(diagnostic: Diagnostic) -> Diagnostic:
     help = re.sub(r"\bis (reduce_\w+\()", r"is dmlc.\1", help)
     help = re.sub(r"\(operand \d+ as (\w+)\)", r'dmlc.cast(y, to="\1")', help)
     help = re.sub(r"^(write it, such as \w+)=(?!true|false)([a-z]\w*)$", r'\1="\2"', help)
+    help = re.sub(r"^(write |write it, such as \w+=)(true|false)$", lambda found: found[1] + found[2].title(), help)
     return replace(diagnostic, help=re.sub(r"\((\S+) as (\w+)\)", _astype, help))
 
 

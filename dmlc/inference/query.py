@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from dmlc.diagnostics.counted import counted
 from dmlc.inference.fact import NOTHING, OPEN, Elements, Fact, Open, as_dim, is_size
 from dmlc.ir import Dim, DimExpr, DimTable, Shape, floordiv, product
 
@@ -139,7 +140,7 @@ class Query:
         most = least if most is None else most
         if rank is not None and (rank < least or 0 <= most < rank):
             wanted = str(least) if most == least else f"at least {least}" if most < 0 else f"{least} to {most}"
-            raise Fault(f"operand {index + 1} has {rank} axes, not {wanted}")
+            raise Fault(f"operand {index + 1} has {counted(rank, 'axis')}, not {wanted}")
 
     def need_length(self, name: str, count: int) -> None:
         """Raise ``Fault`` for a list among the attributes that has another length."""

@@ -9,6 +9,7 @@ import numpy as np
 from msgspec.structs import force_setattr
 
 from dmlc.diagnostics.catalogue import shapes as codes
+from dmlc.diagnostics.counted import counted
 from dmlc.ir import (
     DTYPES,
     Array,
@@ -18,6 +19,7 @@ from dmlc.ir import (
     Operand,
     Operation,
     OpError,
+    Shape,
     TensorType,
     as_dtype,
     floordiv,
@@ -74,7 +76,8 @@ def _infer_reshape(call: Inference) -> Sequence[TensorType]:
         check_size(call, size, ("shape", i))
     have, want = product(x.shape), product(a.shape)
     texts = "[" + ", ".join(map(str, a.shape)) + "]"
-    help = "a size of 0 means 0, not a copy of x's size" if 0 in a.shape else "-1 stands for the remaining elements"
+    help = "a size of 0 means 0, not a copy of x's size" if 0 in a.shape else ""
+    help = help or ("" if have == want else _other_shape(have, a.shape))
     error = OpError(
         codes.WRONG_SHAPE,
         f"{x} has {have} elements, shape {texts} has {want}",
@@ -84,6 +87,20 @@ def _infer_reshape(call: Inference) -> Sequence[TensorType]:
     )
     call.require(have, "==", want, error)
     return [x.with_shape(a.shape)]
+
+
+def _other_shape(elements: Dim, shape: Shape) -> str:
+    """The help for sizes that make another number of elements: the last of them that -1 can stand for."""
+    for i in range(len(shape) - 1, -1, -1):
+        rest = product([*shape[:i], *shape[i + 1 :]])
+        if isinstance(elements, int) and isinstance(rest, int) and elements % rest == 0:
+            texts = [str(size) if j != i else "-1" for j, size in enumerate(shape)]
+            return f"-1 stands for the remaining elements: [{', '.join(texts)}]"
+    return (
+        "sizes whose product is that number fit"
+        if isinstance(elements, int)
+        else "-1 stands for the remaining elements"
+    )
 
 
 def _reshape_reference(a: ReshapeAttributes, x: Array) -> Array:
@@ -104,6 +121,9 @@ RESHAPE = Operation(
 )
 
 
+_ONCE = "name each axis once"
+
+
 class PermKind(IntsKind):
     """All axes of the operand in a new order; by default reversed."""
 
@@ -114,16 +134,19 @@ class PermKind(IntsKind):
         rank = at.first.rank
         if raw is ALL:
             return tuple(range(rank))[::-1]
-        axes = tuple([normalize_axis(axis, at, i) for i, axis in enumerate(super().convert(raw, at))])
+        given = super().convert(raw, at)
+        if len(given) > rank:
+            raise at.fail(
+                f"{at.name} names {counted(len(given), 'axis')}, {at.operand_names[0]} has {rank}", help=_ONCE
+            )
+        axes = tuple([normalize_axis(axis, at, i) for i, axis in enumerate(given)])
         for i, axis in enumerate(axes):
             if axis in axes[:i]:
                 raise OpError(
                     codes.DUPLICATE_AXIS, f"axis {axis} is named twice", at=(at.name, i), under="again", about=0
                 )
         if len(axes) != rank:
-            raise at.fail(
-                f"{at.name} names {len(axes)} axes, {at.operand_names[0]} has {rank}", help="name each axis once"
-            )
+            raise at.fail(f"{at.name} names {counted(len(axes), 'axis')}, {at.operand_names[0]} has {rank}", help=_ONCE)
         return axes
 
 

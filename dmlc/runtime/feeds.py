@@ -118,7 +118,13 @@ def _array(name: str, type_: TensorType, value: object) -> Array | Diagnostic:
     except KeyError:
         got = f"{array.dtype}[{', '.join(map(str, array.shape))}]"
     message = f"input {name}: expected {type_}, got {got}"
-    return Diagnostic(codes.FED_DTYPE, message, help=f"convert it, such as {name}.astype(np.{wanted})")
+    help = {
+        "c": f"feed its real part: {name}.real.astype(np.{wanted})",
+        "O": "feed an array of numbers",
+        "U": "feed an array of numbers",
+    }
+    instead = help.get(array.dtype.kind, f"convert it, such as {name}.astype(np.{wanted})")
+    return Diagnostic(codes.FED_DTYPE, message, help=instead)
 
 
 def _fits(numbers: Array, wanted: np.dtype[Any]) -> bool:

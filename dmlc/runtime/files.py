@@ -22,6 +22,8 @@ from dmlc.ir import Array, Graph, StoredTensor, npy
 from dmlc.ir.plain_file import NotPlain, holds_model, open_plain, size_of
 from dmlc.ops.constant import ConstantAttributes
 
+#: Begins each .npy file.
+_MAGIC = b"\x93NUMPY"
 #: Advice for a file that is too large, by the limit that it exceeds.
 _INSTEAD = {"file_bytes": "export it with its weights in files of their own", "text_bytes": "load data from .npy files"}
 #: The time that entries of written archives carry, so that the same contents give the same bytes.
@@ -158,7 +160,9 @@ def cannot(verb: str, path: Path, error: Exception) -> DmlcError:
     code = codes.CANNOT_READ if verb == "open" else codes.CANNOT_WRITE
     help = ""
     if verb == "open" and isinstance(error, FileNotFoundError) and path.parent.is_dir():
-        help = did_you_mean(path.name, [other.name for other in path.parent.iterdir()])
+        help = did_you_mean(path.name, [other.name for other in path.parent.iterdir() if other.name != path.name])
+        if path.is_symlink():
+            help = f"it is a link to {path.readlink()}, which does not exist"
     return fail(code, f"cannot {verb} {path}: {reason}", help=help, exit_code=2)
 
 
@@ -212,6 +216,10 @@ def _array_in(file: BinaryIO, path: Path, key: str | None, name: str, limits: Li
             with archive.open(entry) as stream:
                 unpacked: Array = npy.read_data(stream, npy.read_header(stream), entry.file_size)
                 return unpacked
+    file.seek(0)
+    if file.read(len(_MAGIC)) != _MAGIC:
+        help = "numpy.save and numpy.savez write such files"
+        raise fail(codes.BAD_ARRAY_FILE, f"{path} is neither an .npy nor an .npz file", help=help)
     file.seek(0)
     header = npy.read_header(file)
     if key is not None:

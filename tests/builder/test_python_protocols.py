@@ -38,8 +38,8 @@ def tensors() -> tuple[dmlc.Graph, Any, Any]:
         (lambda x, i: round(x, 2), r"E0350.*dmlc\.round\(x \* 100\) / 100"),
         (lambda x, i: len(x), r"E0350.*the length is N.*dmlc\.size\(x, axis=0\)"),
         (lambda x, i: len(x[0, 0]), r"E0350.*a scalar has no length"),
-        (lambda x, i: list(x), r"E0350.*no elements to go through.*rows are x\[i\]"),
-        (lambda x, i: sum(i), r"E0350.*no elements to go through"),
+        (lambda x, i: list(x), r"E0350.*not iterable.*rows are x\[i\]"),
+        (lambda x, i: sum(i), r"E0350.*not iterable"),
         (lambda x, i: 3 in i, r"E0350.*dmlc\.reduce_any\(x == value\)"),
         (lambda x, i: operator.setitem(i, 0, 1), r"E0350.*not changed in place.*dmlc\.where"),
     ],
@@ -110,3 +110,18 @@ def test_a_word_that_is_no_dtype_gets_the_dtypes() -> None:
     _, x, _ = tensors()
     with pytest.raises(DmlcError, match=r"E0304.*it may be f16, f32"):
         x.astype("string")
+
+
+@pytest.mark.parametrize(
+    ("use", "help"),
+    [
+        (lambda x: dmlc.reduce_sum(x, axes=0, keepdims=0), "write False"),
+        (lambda x: dmlc.transpose(x, perm=(0, 1, 2)), "name each axis once"),
+        (lambda x: dmlc.reshape(x, shape=(2, 5)), "-1 stands for the remaining elements: [2, -1]"),
+        (lambda x: dmlc.reshape(x, shape=(5, 7)), "sizes whose product is that number fit"),
+    ],
+)
+def test_a_help_says_what_works(use: Callable[[Any], Any], help: str) -> None:
+    with pytest.raises(DmlcError) as caught:
+        use(dmlc.Graph("m").input("x", "f32", (3, 4)))
+    assert caught.value.diagnostics[0].help == help

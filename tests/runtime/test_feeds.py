@@ -185,3 +185,20 @@ def test_random_sizes_that_cannot_be() -> None:
     with pytest.raises(dmlc.DmlcError, match="bind=") as caught:
         random_feeds(signature_of(g.graph), 0)
     assert caught.value.diagnostics[0].code.id == "E0427"
+
+
+@pytest.mark.parametrize(
+    ("array", "help"),
+    [
+        (np.ones((3, 8)), "convert it, such as x.astype(np.float32)"),
+        (np.ones((3, 8), np.complex128), "feed its real part: x.real.astype(np.float32)"),
+        (np.full((3, 8), "a"), "feed an array of numbers"),
+        (np.full((3, 8), None), "feed an array of numbers"),
+    ],
+)
+def test_the_help_for_a_wrong_dtype_works(array: np.ndarray, help: str) -> None:
+    g = dmlc.Graph("m")
+    g.output("y", g.input("x", "f32", ("N", 8)) + 1)
+    with pytest.raises(dmlc.DmlcError, match="E0424") as caught:
+        dmlc.compile(g).run({"x": array}, "reference")
+    assert caught.value.diagnostics[0].help == help

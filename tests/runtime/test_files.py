@@ -46,6 +46,8 @@ def test_files_that_hold_no_array(tmp_path: Path) -> None:
     (tmp_path / "text.npy").write_text("hello")
     for name in ("text.npy", "objects.npy"):
         assert refused(tmp_path / name)[:2] == ("E0422", 1)
+    with pytest.raises(dmlc.DmlcError, match=r"text\.npy is neither an \.npy nor an \.npz file"):
+        files.load_array(tmp_path / "text.npy", None, "x")
 
 
 def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
@@ -54,6 +56,9 @@ def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
     assert refused(tmp_path / "a\0b")[:2] == ("E0420", 2)
     with pytest.raises(dmlc.DmlcError, match='did you mean "data\\.npy"'):
         files.load_array(tmp_path / "dta.npy", None, "x")
+    (tmp_path / "link.npy").symlink_to("nowhere.npy")
+    with pytest.raises(dmlc.DmlcError, match=r"E0420.*it is a link to nowhere\.npy, which does not exist"):
+        files.load_array(tmp_path / "link.npy", None, "x")
 
 
 def test_archives_are_the_same_for_the_same_arrays(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from onnx import TensorProto
 
+from dmlc.diagnostics.counted import counted
 from dmlc.inference.fact import Fact
 from dmlc.inference.query import Fault, Query, need_equal
 from dmlc.inference.registry import rule
@@ -73,7 +74,7 @@ def _convolved(q: Query, x: Shape | None, w: Shape | None) -> Shape | None:
     if w is None:
         return q.fresh_shape(len(x))
     if len(x) < 2:
-        raise Fault(f"the operand has {len(x)} axes, not at least 2")
+        raise Fault(f"the operand has {counted(len(x), 'axis')}, not at least 2")
     kernel = q.integers("kernel_shape")
     if len(w) != len(x):
         if kernel is None and q.op_type in ("Conv", "ConvInteger", "QLinearConv"):

@@ -127,6 +127,17 @@ def _help(start: str, tokens: Sequence[Token], token: Token, before: Token | Non
         return _quoted(before) if before else ""
     if start == "use":
         return _use_help(token, accepts)
+    if kind == "NL" and previous in _OPERATORS and accepts >= {"NAME", "NUMBER"}:
+        return "a line goes on inside brackets: put the expression in ( )"
+    if start in ("model_head", "def_head"):
+        if kind == "COLON" and "LBRACE" in accepts:
+            return "a block stands in braces: { return ... }"
+        if accepts == {"NAME"} and kind == "LPAR":
+            return f"it needs a name: {previous.lower()} name(...)"
+        if accepts == {"RANGE"}:
+            return "a range has two bounds: in 0.0..1.0"
+    if start == "dim" and accepts == {"IN"}:
+        return f"bounds follow in: dim {before.text if before else 'N'} in 1..64"
     if kind == "EQUAL" and "INFIX" in accepts:
         return proposal("== compares; a name is given at the start of a line: name = value", "==")
     if "ARROW" in accepts:

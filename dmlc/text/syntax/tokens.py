@@ -63,6 +63,7 @@ _INSTEAD = {
     "\\": "a line goes on inside brackets and before |>; no sign is needed",
     "$": "a name with other signs is quoted: `$x`",
     "\t": "",
+    "\r": "lines end with \\n or \\r\\n: save the file with one of these",
 }
 
 

@@ -150,3 +150,19 @@ def test_messages_say_what_was_expected(program: str, message: str, help: str) -
     (found,) = diagnostics(program)
     assert message in found.message
     assert help in found.help
+
+
+@each_row(
+    ("program", "help"),
+    [
+        ("dim a\n", "bounds follow in: dim a in 1..64"),
+        ("model (x: f32[3]) -> (y) {\n    return x\n}\n", "it needs a name: model name(...)"),
+        ("def (x) {\n    return x\n}\n", "it needs a name: def name(...)"),
+        ("model m(x: f32[3]) -> (y): return x\n", "a block stands in braces: { return ... }"),
+        ("model m(x: f32[3] in 0) -> (y) {\n    return x\n}\n", "a range has two bounds: in 0.0..1.0"),
+        (in_model("y = x +", "return y"), "a line goes on inside brackets: put the expression in ( )"),
+        (in_model("return x").replace("\n", "\r"), r"lines end with \n or \r\n: save the file with one of these"),
+    ],
+)
+def test_help_of_syntax_errors(program: str, help: str) -> None:
+    assert diagnostics(program)[0].help == help

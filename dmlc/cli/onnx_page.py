@@ -12,6 +12,7 @@ from dmlc.codegen.onnx.metadata import model_facts, other_entries
 from dmlc.diagnostics.limits import Limits
 from dmlc.importers import read_model
 from dmlc.ir import as_dtype
+from dmlc.onnx_schema.types import element_name
 from dmlc.placement.node_counts import node_counts
 from dmlc.runtime import files
 
@@ -44,8 +45,7 @@ def _dtype(number: int) -> str:
     try:
         return as_dtype(onnx.helper.tensor_dtype_to_np_dtype(number)).long_name
     except KeyError:
-        name: str = onnx.TensorProto.DataType.Name(number)
-        return name.lower()
+        return element_name(number)
 
 
 def onnx_page(facts: dict[str, Any]) -> str:

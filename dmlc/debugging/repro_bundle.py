@@ -25,6 +25,7 @@ from dmlc.debugging.source_sides import CompileOptions
 from dmlc.diagnostics import DmlcError
 from dmlc.onnx_schema.domains import operator_of
 from dmlc.onnx_schema.nested import graphs_of, holds_graphs
+from dmlc.onnx_schema.types import element_name
 from dmlc.runtime import dxdispatch_files, files
 from dmlc.runtime.distributions import runtime_distributions
 from dmlc.verify.onnx_interface import is_exotic
@@ -97,7 +98,7 @@ class ReproBundle:
         for info in out.graph.output:
             kind = info.type.tensor_type.elem_type
             if is_exotic(kind):
-                is_integer = "INT" in onnx.TensorProto.DataType.Name(kind)
+                is_integer = "int" in element_name(kind)
                 wide = onnx.TensorProto.INT8 if is_integer else onnx.TensorProto.FLOAT
                 info.type.tensor_type.elem_type = wide
                 last.append(onnx.helper.make_node("Cast", [f"{info.name}//cast"], [info.name], to=wide))

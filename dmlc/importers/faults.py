@@ -19,7 +19,7 @@ from dmlc.diagnostics.catalogue import models as codes
 from dmlc.importers.order import Listed
 from dmlc.ir import UNKNOWN, DType, ForeignType, TensorType, Value
 from dmlc.onnx_schema.signatures import OperandType, find_signature, mismatch
-from dmlc.onnx_schema.types import ELEMENT_TYPE
+from dmlc.onnx_schema.types import ELEMENT_TYPE, is_element_type
 from dmlc.onnx_schema.words import words_of
 
 #: Faults that are reported of one model.
@@ -67,6 +67,9 @@ class FaultCheck:
         names = [info.name for info in model.graph.input if not _is_typed(info.type)]
         names += [tensor.name for tensor in model.graph.initializer if tensor.data_type == 0]
         problems = [f"{name} lacks a type" for name in names]
+        typed = [(info.name, info.type.tensor_type.elem_type) for info in model.graph.input]
+        odd = [(name, number) for name, number in typed if not is_element_type(number)]
+        problems += [f"{name} is of element type {number}, which ONNX does not have" for name, number in odd]
         if not 0 < versions.get("", 1) < _LARGEST_VERSION:
             problems.append(f"the model imports version {versions['']} of ONNX's operators")
         self.faults += [Diagnostic(codes.BROKEN_MODEL, problem) for problem in problems]

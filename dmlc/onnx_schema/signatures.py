@@ -103,7 +103,8 @@ def _wrong_count(what: str, count: int, least: int, most: int) -> str:
     if least <= count <= most:
         return ""
     wanted = str(least) if least == most else f"at least {least}" if count < least else f"at most {most}"
-    return f"it takes {wanted} {what}s, not {count}" if what == "operand" else f"it has {wanted} {what}s, not {count}"
+    noun = what if least == most == 1 else f"{what}s"
+    return f"it takes {wanted} {noun}, not {count}" if what == "operand" else f"it has {wanted} {noun}, not {count}"
 
 
 def _left_out(signature: OperatorSignature, operands: Sequence[OperandType], outputs: Sequence[bool]) -> str:

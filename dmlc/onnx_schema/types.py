@@ -20,6 +20,16 @@ ELEMENT_TYPE: dict[DType, int] = {
 DTYPE_OF: dict[int, DType] = {number: dtype for dtype, number in ELEMENT_TYPE.items()}
 
 
+def is_element_type(number: int) -> bool:
+    """Return whether the installed onnx knows an element type of that number."""
+    return number in TensorProto.DataType.values()
+
+
+def element_name(number: int) -> str:
+    """ONNX's name of an element type in lower case; its number where onnx does not know it."""
+    return str(TensorProto.DataType.Name(number)).lower() if is_element_type(number) else f"type {number}"
+
+
 def dtype_of_foreign(type: TensorType) -> DType | None:
     """The dtype of a tensor of unknown rank; None if it is not a tensor of a dtype of the language."""
     if not isinstance(type, ForeignType) or not type.proto:

@@ -126,7 +126,9 @@ class Session:
         text = " ".join(str(error).split())
         message = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", text)
         labels = [Label(span, "this node") for span in (self._place(text),) if span]
-        help = option("--backend reference", "backend='reference'") + " shows what it means"
+        help = option("dmlc verify SRC", "program.verify()") + " reports whether the model fails as it is"
+        if self._locations:  # a program: the reference may lack an operator of a model
+            help = option("--backend reference", "backend='reference'") + " shows what it means"
         help = (model is not None and opset_help(model, message)) or help
         return fail(codes.RUNTIME_FAILED, f"{what}: {message}", *labels, help=help)
 

@@ -18,7 +18,7 @@ from dmlc.onnx_schema.nested import all_nodes, graphs_of
 from dmlc.ops.ranges import promised_in
 from dmlc.verify.inputs import Default, Feeds, Interface
 from dmlc.verify.onnx_defaults import defaults, optional_specs
-from dmlc.verify.onnx_interface import interfaces, is_exotic, kind_of, required_inputs
+from dmlc.verify.onnx_interface import element_name, interfaces, is_exotic, kind_of, required_inputs
 from dmlc.verify.onnx_noise import with_noise
 from dmlc.verify.onnx_patches import fed_patches, with_patches
 from dmlc.verify.process import ProcessSession
@@ -258,7 +258,7 @@ def _type_text(info: ValueInfoProto) -> str:
     which = info.type.WhichOneof("value") or ""
     if which != "tensor_type":
         return which.replace("_type", "")
-    return str(TensorProto.DataType.Name(info.type.tensor_type.elem_type)).lower()
+    return element_name(info.type.tensor_type.elem_type)
 
 
 # --- models with other interfaces

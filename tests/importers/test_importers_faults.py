@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import onnx
 import onnxruntime
 import pytest
@@ -266,3 +268,19 @@ def test_what_loads_is_not_refused_and_most_of_what_does_not_is() -> None:
     assert over == []
     assert right > 400
     assert len(missed) < 0.1 * right, missed
+
+
+def test_a_number_that_is_no_element_type_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = model("y = Relu(x)")
+    made.graph.input[0].type.tensor_type.elem_type = 77
+    onnx.save(made, tmp_path / "m.onnx")
+    with pytest.raises(DmlcError, match=r"E0431.*x is of element type 77, which ONNX does not have"):
+        dmlc.compile(tmp_path / "m.onnx")
+    for words, code in ((["inspect"], 0), (["verify"], 1), (["bisect"], 1)):  # these look at the file as it is
+        assert main([*words, str(tmp_path / "m.onnx")]) == code
+    assert "I0901" not in "".join(capsys.readouterr())
+
+
+def test_one_operand_is_counted_as_one() -> None:
+    with pytest.raises(DmlcError, match="it takes 1 operand, not 2"):
+        dmlc.compile(model("y = Relu(x, x)"))

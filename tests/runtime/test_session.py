@@ -66,6 +66,7 @@ def test_a_failing_node_is_shown_in_the_program(source: Path) -> None:
     assert str(diagnostic.span) == f"{source}:2:9"
     assert diagnostic.span is not None
     assert diagnostic.span.source.line(2) == "    y = gather(x, i)"
+    assert diagnostic.help == "backend='reference' shows what it means"
     assert caught.value.exit_code == 1
 
 
@@ -82,6 +83,8 @@ def test_a_failure_without_a_place(source: Path) -> None:
     with pytest.raises(dmlc.DmlcError) as caught:
         Session(artifact, "cpu").run({"x": X, "i": np.array([9])})
     assert caught.value.diagnostics[0].span is None
+    help = caught.value.diagnostics[0].help
+    assert help == "program.verify() reports whether the model fails as it is"  # the reference may lack its operators
 
 
 def test_free_dimensions_can_be_fixed(source: Path) -> None:

@@ -95,7 +95,7 @@ def test_elementwise_operators_have_one_operand() -> None:
     for name in sorted(_OPAQUE_ELEMENTWISE):
         text = f"""<ir_version: 10, opset_import: ["" : 24]> g (float[3, 4] x) => (float[3, 4] y)
             {{ y = {name} (x, x) }}"""
-        with pytest.raises(dmlc.DmlcError, match="it takes 1 operands, not 2"):
+        with pytest.raises(dmlc.DmlcError, match="it takes 1 operand, not 2"):
             operators(onnx.parser.parse_model(text))
 
 

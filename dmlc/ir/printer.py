@@ -153,10 +153,10 @@ class _Printer:
         left = []
         types = []
         for i, value in enumerate(node.results):
-            is_dropped = self.spell is not None and is_absent(value.type)
+            is_dropped = self.spell is not None and self._is_dropped(value)
             raw = None if shapes is None or is_dropped else self._raw(value, shapes[i])
             left.append("_" if is_dropped else self._define(value) if raw is None else quoted(raw[0]))
-            types.append(self._comment(value.type if raw is None else raw[1]))
+            types.append("_" if is_dropped else self._comment(value.type if raw is None else raw[1]))
             if raw is not None:
                 sizes = ", ".join(map(self.held, value.type.shape))
                 text = f"{self._define(value)} = reshape({quoted(raw[0])}, shape=[{sizes}])"
@@ -184,13 +184,22 @@ class _Printer:
                 self.read[name] = found
             elif size != found:
                 is_known = False
-            sizes.append(found if not isinstance(found, str) else size if is_new else -1)
+            if isinstance(found, str) and not is_new:
+                self.unread[found] = symbol(f"{found} {len(self.names)}")  # no other value has it
+                found = self.unread[found]
+            sizes.append(size if isinstance(found, str) else found)
         if is_known:
             return None
         raw = self._unique(None)
-        sizes = [symbol(f"?{axis} of {raw}") if size == -1 else size for axis, size in enumerate(sizes)]
         self.told.update({name: f"size({quoted(raw)}, axis={axis})" for name, axis in new.items()})
         return raw, value.type.with_shape(tuple(sizes))
+
+    def _is_dropped(self, value: Value) -> bool:
+        """Return whether nothing needs the result, not even a size that only it has."""
+        if is_absent(value.type):
+            return True
+        names = {name for size in self._type(value.type).shape for name in dim_names(size)}
+        return not value.uses and len(value.producer.results if value.producer else ()) > 1 and names <= self.own
 
     def _as_read(self, size: Dim) -> Dim:
         """The size as reading knows it."""

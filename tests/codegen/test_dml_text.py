@@ -229,6 +229,27 @@ def test_a_size_that_only_the_model_knows_is_kept_behind_an_unsqueeze() -> None:
     assert dmlc.compile(Source("m.dml", second)).artifact("dml").payload == second
 
 
+def test_results_that_nothing_reads_are_dropped() -> None:
+    """A program that drops a result gives it a type, and would name it when it is written again."""
+    rng = np.random.default_rng(0)
+    weights = {"w": rng.normal(size=(1, 12, 3)), "r": rng.normal(size=(1, 12, 4))}
+    proto = model([node("GRU", ["x", "w", "r"], ["", "h"], hidden_size=4)], [info("x", [5, 2, 3])], [info("h", None)],
+                  **{name: data.astype(np.float32) for name, data in weights.items()})  # fmt: skip
+    first = dmlc.compile(proto).artifact("dml").payload
+    assert "    _, h = onnx.GRU(x, w, r, hidden_size=4)  # _, f32[1, 2, 4]\n" in first
+    assert dmlc.compile(Source("m.dml", first)).artifact("dml").payload == first
+
+
+def test_sizes_that_results_share_are_one_size_behind_the_call() -> None:
+    """Neither is known where the call is read; both are when they are reshaped."""
+    top = node("TopK", ["x", "k"], ["v", "i"])
+    proto = model([top], [info("x", ["n", 4]), info("k", [1], INT64)], [info("v", None), info("i", None, INT64)])
+    proto.graph.value_info.extend([info("v", ["n", 3]), info("i", ["n", 3], INT64)])
+    first = dmlc.compile(proto).artifact("dml").payload
+    assert "onnx.TopK(x, k)  # f32[n, unknown_0], i64[n, unknown_0]" in first.replace(", axis=-1", "")
+    assert dmlc.compile(Source("m.dml", first)).artifact("dml").payload == first
+
+
 def test_equal_fills_are_written_once() -> None:
     fill = numpy_helper.from_array(np.array([7], np.float32))
     proto = model(

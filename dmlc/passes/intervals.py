@@ -1,13 +1,15 @@
 """Intervals of the elements of values, from dtypes, bounds and operations.
 
-Every element lies in its interval if no NaN or infinity is fed, and none is made by operations without a rule here. An
-end is infinite if an operation may overflow: an interval with finite ends is a proof that none does.
+Every element lies in its interval, or is NaN, if no NaN or infinity is fed, and none is made by operations without a
+rule here; without ``finite`` for whatever is fed. An end is infinite if an operation may overflow: an interval with
+finite ends is a proof that none does.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -42,6 +44,8 @@ _Rule: TypeAlias = Callable[["Intervals", Node, Sequence[Interval]], Interval]
 
 INF = math.inf
 EVERYTHING: Interval = (-INF, INF)
+#: Ends that no float rounds.
+_AS_THEY_ARE = (0.0, -INF, INF)
 #: Larger constants are not read.
 _MOST_READ = 1 << 20
 #: The ends of an interval do not separate integers beyond this.
@@ -58,35 +62,39 @@ _UNITS = 8
 class Intervals:
     """The intervals of a graph's values, worked out when they are asked for, and kept."""
 
-    def __init__(self, graph: Graph, *, trusts: bool = True) -> None:
-        """``trusts`` the ranges that inputs promise."""
+    def __init__(self, graph: Graph, *, trusts: bool = True, finite: bool = True) -> None:
+        """``trusts`` the ranges that inputs promise. Without ``finite``, infinities may be fed and made."""
         self.graph = graph
         self.ranges = graph.ranges if trusts else {}
+        self._whole = of_dtype if finite else _anything
         self._known: dict[Value, Interval] = {}
 
     def of(self, value: Value) -> Interval:
         """The interval of a value. Linear in what it depends on; nothing recurses."""
-        pending = [value]
+        known, pending = self._known, [value]
         while pending:
             top = pending[-1]
-            node = top.producer
-            if top in self._known:
+            if top in known:
                 pending.pop()
                 continue
-            rule = None if node is None else _indices if _is_index(top) else _RULES.get(node.op)
+            node = top.producer
             if node is None and top.name in self.ranges:
                 low, high = self.ranges[top.name or ""]
-                self._known[top] = (float(low), float(high))
+                known[top] = (float(low), float(high))
                 continue
+            rule = None if node is None else _rule_of(node, top)
             if node is None or rule is None:
-                self._known[top] = of_dtype(top.type.dtype)
+                whole = self._whole(top.type.dtype)
+                known[top] = whole if node is None else _BOUNDS.get(node.op, whole)
                 continue
             operands = [v for v in node.operands if v is not None]
-            missing = [v for v in operands if v not in self._known]
-            if missing:
-                pending.extend(missing)
-                continue
-            self._known[top] = fitted(rule(self, node, [self._known[v] for v in operands]), top.type.dtype)
+            found = [known[v] for v in operands if v in known]
+            if EVERYTHING in found and node.op in _OPEN_WITH_OPERAND and not _is_square(node):
+                known[top] = EVERYTHING  # whatever the others are
+            elif len(found) == len(operands):
+                known[top] = fitted(rule(self, node, found), top.type.dtype)
+            else:
+                pending.append(next(v for v in operands if v not in known))
         return self._known[value]
 
     def promised_of(self, value: Value) -> Interval | None:
@@ -128,12 +136,15 @@ class RangedRule:
         return self.interval(value, graph)[0] >= 1
 
 
+@cache
 def of_dtype(dtype: DType) -> Interval:
-    """All that a dtype holds but infinities."""
+    """All that a dtype holds but infinities; everything for one that the language lacks."""
     if dtype.is_float:
         top = float(np.finfo(dtype.numpy).max)
         return (-top, top)
-    return (float(dtype.lowest), float(dtype.highest)) if dtype.is_integer else (0.0, 1.0)
+    if dtype.is_integer:
+        return (float(dtype.lowest), float(dtype.highest))
+    return (0.0, 1.0) if dtype.kind == "bool" else EVERYTHING
 
 
 def _anything(dtype: DType) -> Interval:
@@ -154,13 +165,14 @@ def fitted(interval: Interval, dtype: DType) -> Interval:
 
 
 def _wider(interval: Interval, dtype: DType, units: float = _UNITS) -> Interval:
-    """A little more, for what rounding does; integers are exact."""
+    """A little more, for what rounding does, which changes no sign; integers are exact."""
     if not dtype.is_float:
         return interval
     limits = np.finfo(dtype.numpy)
     eps, least = float(limits.eps) * units, float(limits.smallest_subnormal) * units
     low, high = interval
-    return (low - abs(low) * eps - least, high + abs(high) * eps + least)
+    below, above = low - abs(low) * eps - least, high + abs(high) * eps + least
+    return (max(below, 0.0) if low >= 0 else below, min(above, 0.0) if high <= 0 else above)
 
 
 def _times(x: float, y: float) -> float:
@@ -179,10 +191,6 @@ def _squared(x: Interval) -> Interval:
 
 
 # --- the rules
-
-
-def _fixed(low: float, high: float) -> _Rule:
-    return lambda _, __, ___: (low, high)
 
 
 def _first(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
@@ -229,7 +237,7 @@ def _cast(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
 
 def _rounded(x: Interval, to: DType) -> Interval:
     """Return the interval after rounding exact ends, which keeps the order; f16 may be rounded twice, through f32."""
-    if not to.is_float:
+    if not to.is_float or (x[0] in _AS_THEY_ARE and x[1] in _AS_THEY_ARE):
         return x
     with np.errstate(all="ignore"):
         exact = np.asarray(x, np.float64)
@@ -249,8 +257,12 @@ def _sub(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
     return _rounded((a - q, c - p), node.result.type.dtype)
 
 
+def _is_square(node: Node) -> bool:
+    return node.op is b.MUL and node.operand("a") is node.operand("b")
+
+
 def _mul(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
-    exact = _squared(x[0]) if node.operand("a") is node.operand("b") else _corners(_times, x[0], x[1])
+    exact = _squared(x[0]) if _is_square(node) else _corners(_times, x[0], x[1])
     return _rounded(exact, node.result.type.dtype)
 
 
@@ -325,8 +337,7 @@ def _whole(function: Callable[[float], int]) -> _Rule:
 
 
 def _exp(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
-    low, high = _wider(_rising(math.exp)(x[0]), node.result.type.dtype)
-    return (max(low, 0.0), high)
+    return _wider(_rising(math.exp)(x[0]), node.result.type.dtype)
 
 
 def _sqrt(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
@@ -355,14 +366,17 @@ def _max(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
     return (max(x[0][0], x[1][0]), max(x[0][1], x[1][1]))
 
 
-def _clip(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
-    a = node.attributes_as(ClipAttributes)
-    low, high = x[0]
-    dtype = node.result.type.dtype
+def clip_bounds(node: Node) -> Interval:
+    """Return the bounds of a clip; an end is infinite where it has none."""
+    a, dtype = node.attributes_as(ClipAttributes), node.result.type.dtype
     least, most = (None if v is None else float(np.asarray(v).astype(dtype.numpy)) for v in (a.min, a.max))
-    if least is not None:
-        low, high = max(low, least), max(high, least)
-    return (low, high) if most is None else (min(low, most), min(high, most))
+    return (-INF if least is None else least, INF if most is None else most)
+
+
+def _clip(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+    low, high = x[0]
+    least, most = clip_bounds(node)
+    return (min(max(low, least), most), min(max(high, least), most))
 
 
 def _where(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
@@ -452,18 +466,20 @@ def _extreme(self: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
     return x[0]
 
 
+def _rule_of(node: Node, value: Value) -> _Rule | None:
+    rule = _RULES.get(node.op)
+    if rule is not None or node.op is not OPAQUE:
+        return _indices if node.op is select.TOP_K and value.index == 1 else rule
+    if any(is_opaque(node, name) for name in _COUNTING):
+        return _indices
+    return _first if any(is_opaque(node, name) for name in _PICKING) else None
+
+
+#: ONNX operators that move or pick elements of their first operand: of sizes that are not known, they are opaque.
+_PICKING = ("Reshape", "Expand", "Transpose", "Squeeze", "Unsqueeze", "Slice", "Split", "Gather", "GatherElements",
+            "GatherND", "Compress", "Tile", "Identity")  # fmt: skip
 #: ONNX operators whose results are positions and sizes.
 _COUNTING = ("Shape", "Size", "NonZero", "ArgMax", "ArgMin")
-
-
-def _is_index(value: Value) -> bool:
-    """True if the elements are positions along an axis, or sizes."""
-    producer = value.producer
-    if producer is None:
-        return False
-    if producer.op is OPAQUE:
-        return any(is_opaque(producer, name) for name in _COUNTING)
-    return producer.op in (select.ARGMAX, select.ARGMIN) or (producer.op is select.TOP_K and value.index == 1)
 
 
 def _indices(self: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
@@ -473,16 +489,21 @@ def _indices(self: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
 
 _TRUTH = (b.EQUAL, b.NOT_EQUAL, b.LESS, b.LESS_EQUAL, b.GREATER, b.GREATER_EQUAL)
 _RULES: dict[Operation, _Rule] = {
-    **{op: _fixed(*op.bounds) for op in e.UNARY},
     CONSTANT: _constant, CAST: _cast, CLIP: _clip, WHERE: _where, FULL: _full, IOTA: _iota, ONE_HOT: _one_hot,
     b.ADD: _add, b.SUB: _sub, b.MUL: _mul, b.DIV: _div, b.FLOORDIV: _floordiv, b.MOD: _mod,
     b.POW: _pow, b.MIN: _min, b.MAX: _max,
     e.ABS: _abs, e.NEG: _neg, e.EXP: _exp, e.SQRT: _sqrt, e.RECIPROCAL: _reciprocal, e.RELU: _relu,
     e.FLOOR: _whole(math.floor), e.CEIL: _whole(math.ceil), e.ROUND: _whole(round),
-    normalize.SOFTMAX: _fixed(0, 1), select.HARDMAX: _fixed(0, 1),
+    select.ARGMAX: _indices, select.ARGMIN: _indices,
     m.RESHAPE: _first, m.TRANSPOSE: _first, m.SQUEEZE: _first, m.UNSQUEEZE: _first, m.EXPAND: _first, m.SLICE: _first,
     m.CONCAT: _any_of, m.PAD: _pad, m.TILE: _first, GATHER: _first, GATHER_ELEMENTS: _first, SCATTER_ELEMENTS: _scatter,
     reduce.REDUCE_SUM: _sum, reduce.REDUCE_MEAN: _mean, reduce.REDUCE_SUM_SQUARE: _sum_square,
     reduce.REDUCE_L1: _l1, reduce.REDUCE_L2: _l2, reduce.REDUCE_MAX: _extreme, reduce.REDUCE_MIN: _extreme,
-    **dict.fromkeys(_TRUTH, _fixed(0, 1)),
 }  # fmt: skip
+#: Operations on floats of which one operand without bounds decides that the result has none.
+_OPEN_WITH_OPERAND = frozenset((b.ADD, b.SUB, b.MUL, b.DIV, e.NEG, reduce.REDUCE_SUM, reduce.REDUCE_MEAN))
+#: Intervals that no operand decides.
+_BOUNDS: dict[Operation, Interval] = {
+    **{op: op.bounds for op in e.UNARY if op not in _RULES},
+    **dict.fromkeys((normalize.SOFTMAX, select.HARDMAX, *_TRUTH), (0.0, 1.0)),
+}

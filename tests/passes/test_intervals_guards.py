@@ -93,3 +93,40 @@ def test_positions_of_unknown_rank_have_an_interval() -> None:
     assert shape.producer is not None and shape.producer.operands
     assert all(Intervals(graph).of(v) == (0, 1) for v in shape.producer.operands if v is not None)
     assert Intervals(graph).of(shape)[0] == 0
+
+
+def test_a_value_of_unknown_rank_may_be_anything() -> None:
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18]> g (float[12] x, int64[n] s) => (float[a, b] y) '
+        "{ r = Reshape (x, s) t = Transpose <perm = [1, 0]> (r) y = Relu (t) }"
+    )
+    graph = import_model(model)
+    relu = graph.outputs[0][1].producer
+    assert relu is not None and relu.op.name == "relu"
+    assert Intervals(graph).of(relu.operand("x"))[0] < -1e38
+    assert "within-bounds" not in {entry.rule for entry in dmlc.compile(model, target="onnx").ledger}
+
+
+def test_elements_that_are_moved_to_unknown_sizes_stay_in_their_interval() -> None:
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18]> g (float[12] x, int64[2] s) => (float[a, b] y) '
+        "{ e = Sigmoid (x) r = Reshape (e, s) y = Relu (r) }"
+    )
+    assert [n.op_type for n in dmlc.compile(model, target="onnx").to_onnx().graph.node] == ["Sigmoid", "Reshape"]
+    text = (
+        '<ir_version: 8, opset_import: ["": 18]> g (int64[4] x, int64[2] s) => (int64[a, b] y) '
+        "<int64[4] w = {1, 2, 3, 4}> { r = Reshape (w, s) y = Abs (r) }"
+    )
+    assert [n.op_type for n in dmlc.compile(parser.parse_model(text), target="onnx").to_onnx().graph.node] == [
+        "Reshape"
+    ]
+
+
+def test_infinities_may_be_fed_where_they_are_not_excluded() -> None:
+    graph = text.load(Source("t.dml", "model t(x: f16[3]) -> (y) {\n    return tanh(x) + (x - x)\n}\n"))
+    total = graph.outputs[0][1].producer
+    assert total is not None
+    less = total.operand("b")
+    assert Intervals(graph).of(less) == (0, 0)
+    assert Intervals(graph, finite=False).of(less) == (-math.inf, math.inf)
+    assert Intervals(graph, finite=False).of(total.operand("a")) == (-1, 1)

@@ -13,12 +13,12 @@ from dmlc.passes.fold_constants.arithmetic import (
     KnownChoice,
     KnownTruth,
     NeutralOperand,
-    NeverNegative,
     SameCast,
     ScalesOfProduct,
     SignIntoFactor,
     SwappedChoice,
 )
+from dmlc.passes.fold_constants.bounds import WithinBounds
 from dmlc.passes.fold_constants.evaluate import Evaluate, FillScalar
 from dmlc.passes.fold_constants.layouts import (
     AroundElementwise,
@@ -64,7 +64,7 @@ class FoldConstants(RewritePass, frozen=True):
             CastChain,
             Inverse,
             Idempotent,
-            NeverNegative,
+            WithinBounds,
             SignIntoFactor,
             ScalesOfProduct,
             InlineBranch,

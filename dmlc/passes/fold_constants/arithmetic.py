@@ -217,17 +217,6 @@ class Idempotent(_Replace):
         return ReplacedMatch(node, value=inner.result) if inner is not None and inner.op is node.op else None
 
 
-class NeverNegative(_Replace):
-    """``abs`` of an unsigned integer becomes its operand. ``exact``."""
-
-    name = "never-negative"
-    roots = (ABS,)
-
-    def match(self, node: Node, graph: Graph) -> ReplacedMatch | None:
-        x = node.operand("x")
-        return ReplacedMatch(node, value=x) if x.type.dtype.kind == "uint" else None
-
-
 class CastChain(Rule[Match]):
     """``cast(cast(x, to=A), to=B)`` becomes ``cast(x, to=B)`` where A holds every value of x, or where all wraps."""
 

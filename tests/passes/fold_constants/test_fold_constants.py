@@ -593,5 +593,5 @@ def test_the_magnitude_of_what_is_never_negative(dtype: Any) -> None:
     ctx = check_numbers(PASS, graph)
     assert names(graph) == ([] if dtype.kind == "uint" else ["abs"])
     assert [(entry.rule, entry.rewrite_class) for entry in ctx.ledger] == (
-        [("never-negative", "exact")] if dtype.kind == "uint" else []
+        [("within-bounds", "exact")] if dtype.kind == "uint" else []
     )

@@ -1,0 +1,86 @@
+"""Operations that cut nothing off: what they are given lies within their bounds already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from dmlc.ir import Graph, Node, Value
+from dmlc.ops.binary import ADD, DIV, MAX, MIN, SUB
+from dmlc.ops.choose import CLIP
+from dmlc.ops.constant import constant_of
+from dmlc.ops.elementwise import ABS, NEG, RELU
+from dmlc.passes.intervals import INF, Interval, Intervals, clip_bounds, of_dtype
+from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
+from dmlc.passes.rewrite import Match, Rewriter, Rule
+
+
+class BoundedMatch(Match, eq=False, kw_only=True):
+    """The operand that is the result. ``promised`` are the inputs whose ranges the proof needs."""
+
+    value: Value
+    promised: tuple[str, ...]
+
+
+class WithinBounds(Rule[BoundedMatch]):
+    """``abs``, ``relu``, ``clip``, ``max`` and ``min`` that change no element become their operand: ``relu(exp(x))``.
+
+    ``exact`` for integers. ``reassociates`` for floats: -0 stays what it is, and a kernel may round the largest sigmoid
+    to more than 1. ``range`` where promised ranges are part of the proof.
+    """
+
+    name = "within-bounds"
+    roots = (ABS, RELU, CLIP, MAX, MIN)
+    rewrite_class = RANGE
+    _known: tuple[Intervals, ...] = ()
+
+    def match(self, node: Node, graph: Graph) -> BoundedMatch | None:
+        if not self._known or self._known[0].graph is not graph:
+            promises = (False, True) if graph.ranges else (False,)
+            self._known = tuple([Intervals(graph, trusts=trusts, finite=False) for trusts in promises])
+        if not graph.ranges and any(_is_seldom_bounded(value) for value in node.operands):
+            return None
+        for known in self._known:
+            for value, (low, high) in _kept(node, known):
+                if value.type != node.result.type or constant_of(value) is not None:
+                    continue  # constants are evaluated, or stay for a NaN
+                least, most = known.of(value)
+                if low <= least and most <= high:
+                    return BoundedMatch(node, value=value, promised=known.promised(node.result))
+        return None
+
+    def describe(self, match: BoundedMatch) -> str:
+        return f"{match.root.op.name} that cuts nothing off"
+
+    def class_of(self, match: BoundedMatch, graph: Graph, context: PassContext) -> str:
+        if match.promised:
+            return RANGE
+        return REASSOCIATES if match.value.type.dtype.is_float else EXACT
+
+    def relies_on(self, match: BoundedMatch, graph: Graph) -> tuple[str, ...]:
+        return match.promised
+
+    def build(self, match: BoundedMatch, rewriter: Rewriter) -> Sequence[Value]:
+        return [match.value]
+
+
+def _is_seldom_bounded(value: Value | None) -> bool:
+    """True for inputs, sums and quotients of floats: to look at all that they are computed from takes long in large
+    models, and seldom finds a bound where no input promises a range."""
+    if value is None or not value.type.dtype.is_float:
+        return False
+    return value.producer is None or value.producer.op in (ADD, SUB, DIV, NEG)
+
+
+def _kept(node: Node, known: Intervals) -> Iterator[tuple[Value, Interval]]:
+    """The operands that the result may be, each with the bounds within which it is."""
+    if node.op is CLIP:
+        yield node.operand("x"), clip_bounds(node)
+    elif node.op in (ABS, RELU):
+        yield node.operand("x"), (0.0, INF)
+    else:
+        a, b, dtype = node.operand("a"), node.operand("b"), node.result.type.dtype
+        for one, other in ((a, b), (b, a)):
+            low, high = known.of(other)
+            if dtype.is_float and low == high and abs(low) == of_dtype(dtype)[1]:
+                continue  # a log-sum-exp is written out with such a bound, and would be again
+            yield one, (high, INF) if node.op is MAX else (-INF, low)

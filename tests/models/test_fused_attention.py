@@ -24,7 +24,7 @@ FUSED = {
     },
     "torch": {
         "bert_sdpa.dyn23": 2, "clip.dyn20": 2, "davit.ts15": 4, "detr.dyn20": 3, "gpt2.ts13": 2, "llama.ts17": 2,
-        "llama_sdpa23.dyn23": 2, "mask2former_pixel.ts17": 2, "maxvit.dyn20": 4, "t5_decoder.ts17": 4,
+        "llama_sdpa23.dyn23": 2, "mask2former_pixel.ts17": 2, "t5_decoder.ts17": 4,
         "t5_encoder.ts15": 2, "wav2vec2.dyn20": 2, "whisper.dyn20": 3, "xcit.ts17": 2,
     },
 }  # fmt: skip

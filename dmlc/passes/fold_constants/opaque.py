@@ -10,8 +10,7 @@ import numpy as np
 from dmlc.ir import Array, ForeignType, Graph, Node, Tensor, TensorType, Value, dim_names
 from dmlc.ops.constant import CONSTANT, constant_of
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
-from dmlc.passes.fold_constants.products import convolved, summed
-from dmlc.passes.fold_constants.resize import resized
+from dmlc.passes.fold_constants.operators import convolved, resized, summed
 from dmlc.passes.rewrite import Match, Rewriter, Rule
 
 Evaluator: TypeAlias = "Callable[[Node, Sequence[Any]], Array]"

@@ -86,7 +86,8 @@ class FaultCheck:
     ) -> None:
         """Compare a node with its operator's declaration. Nodes of one kind, of operands of the same dtypes, share the
         answer."""
-        self._compare_words(node, domain)
+        if node.attributes:
+            self._compare_words(node, domain)
         outputs = node.outputs
         key = (node.op_type, domain, tuple(dtypes), len(outputs), "" in outputs, *node.attributes)
         for attribute in node.attributes.values():

@@ -63,7 +63,7 @@ REFUSALS = (
     ),
     Refusal(
         "E0501",
-        "of opset [0-9]+ has no equal at opset [0-9]+",
+        "of opset [0-9]+ is not converted to opset [0-9]+",
         "the user asks for an opset that is older than an operator of the model",
         (("asked", True),),
     ),

@@ -116,6 +116,8 @@ def iota(emitter: Emitter, node: Node) -> str:
 def full(emitter: Emitter, node: Node) -> str:
     a = node.attributes_as(i.FullAttributes)
     if isinstance(a.value, DimExpr):
+        if a.dtype is i64 and not a.shape:
+            return emitter.size_result(a.value)
         size = emitter.cast(emitter.size_scalar(a.value), a.dtype, have=i64)
         return emitter.op("Expand", [size, emitter.sizes(a.shape)]) if a.shape else size
     value = attribute_array(a.value, a.dtype, "value")

@@ -122,8 +122,12 @@ class SizeWriter(NodeWriter):
         """A size as an i64 scalar."""
         if isinstance(size, int):
             return self.scalar(size, i64)
+        return self._keep((size,), self.size_result(size), is_scalar=True)
+
+    def size_result(self, size: Dim) -> str:
+        """A size as the i64 scalar that is a node's result: it is kept under the name that it gets then."""
         found = self._scalars.get(size)
-        return self._keep((size,), self.op("Squeeze", [self.size(size)]), is_scalar=True) if found is None else found
+        return self.op("Squeeze", [self.size(size)]) if found is None else found
 
     def _expression(self, size: DimExpr) -> str:
         held = self._holders.get(size)

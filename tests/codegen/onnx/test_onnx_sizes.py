@@ -10,8 +10,9 @@ import pytest
 from onnx_cases import Bench, evaluate
 from onnx_session import TARGETS, assert_same, check, kinds, lower, run, session
 
+import dmlc
 from dmlc.codegen.artifact import Artifact
-from dmlc.diagnostics import DmlcError
+from dmlc.diagnostics import DmlcError, Source
 from dmlc.ir import DTYPES, DType, Value, symbol
 from dmlc.ir.dtype import f16, f32, i8, i16, i32, i64, u8, u32, u64
 from dmlc.ops import binary, choose, elementwise, index, matmul, move, normalize, reduce, scan, select
@@ -230,3 +231,13 @@ def test_a_computed_size_beside_a_copied_one_that_is_zero() -> None:
     want = evaluate(graph, bench.feeds)
     for opset in (14, 21):
         assert_same(run(session(lower(graph, "cpu", opset).payload), bench.feeds), want)
+
+
+@each_row("target", TARGETS)
+def test_a_number_from_dims_beside_several_dtypes(target: str) -> None:
+    """The i64 number is a node's result, whose name is final only then; the others are casts of it."""
+    lines = ["a = i <= (2 * K + 1)", "b = x * (2 * K + 1)", "c = i + (2 * K + 1)", "d = x[0:2, :] + (2 * K + 1)"]
+    text = "model m(x: f32[K, 7], i: i64[4, 2]) -> (a, b, c, d) {\n    " + "\n    ".join(lines)
+    program = dmlc.compile(Source("m.dml", text + "\n    return a, b, c, d\n}\n"), target=target)
+    check(program.to_onnx())
+    assert program.verify(3).ok

@@ -84,8 +84,9 @@ class Intervals:
                 continue
             rule = None if node is None else _rule_of(node, top)
             if node is None or rule is None:
-                whole = self._whole(top.type.dtype)
-                known[top] = whole if node is None else _BOUNDS.get(node.op, whole)
+                bounds = None if node is None else _BOUNDS.get(node.op)
+                dtype = top.type.dtype
+                known[top] = self._whole(dtype) if bounds is None else fitted(bounds, dtype)
                 continue
             operands = [v for v in node.operands if v is not None]
             found = [known[v] for v in operands if v in known]

@@ -130,3 +130,10 @@ def test_infinities_may_be_fed_where_they_are_not_excluded() -> None:
     assert Intervals(graph).of(less) == (0, 0)
     assert Intervals(graph, finite=False).of(less) == (-math.inf, math.inf)
     assert Intervals(graph, finite=False).of(total.operand("a")) == (-1, 1)
+
+
+@pytest.mark.parametrize(("expression", "kind", "low", "high"), [
+    ("!x", "u8", 0, 255), ("!x", "i32", -(2**31), 2**31 - 1), ("sign(x)", "i8", -1, 1), ("sign(x)", "u8", 0, 255),
+])  # fmt: skip
+def test_bounds_of_functions_of_integers_fit_the_dtype(expression: str, kind: str, low: int, high: int) -> None:
+    assert of(expression, kind) == (low, high)

@@ -175,10 +175,6 @@ class TransposeOfOnes(Rule[Match]):
         return [rewriter.add(RESHAPE, [root.operand("x")], ReshapeAttributes(shape=root.result.shape))]
 
 
-#: Axes of a tensor that DirectML takes, so that no repair merges those of a new transpose.
-_MOST_AXES = 8
-
-
 class _BlocksMatch(Match, eq=False, kw_only=True):
     """``perm`` is the order of the axes before both reshapes."""
 
@@ -204,8 +200,9 @@ class TransposeOfBlocks(Rule[_BlocksMatch]):
         return None if perm is None else _BlocksMatch(node, (before, moved), perm=perm)
 
     def check(self, match: _BlocksMatch, graph: Graph) -> Miss | None:
-        if len(match.perm) > _MOST_AXES:
-            return Miss("it would move {0} axes, more than {1}", (len(match.perm), _MOST_AXES))
+        limit = self.capabilities.target.max_rank
+        if limit is not None and len(match.perm) > limit:
+            return Miss("it would move {0} axes, more than {1}", (len(match.perm), limit))
         return used_elsewhere(match.consumed[1].result)
 
     def build(self, match: _BlocksMatch, rewriter: Rewriter) -> Sequence[Value]:

@@ -123,19 +123,17 @@ class NodeReader:
 
     def _inputs(self, listed: Listed) -> tuple[list[Value | None], list[DType | None]]:
         """The values that a node takes, and their dtypes."""
-        values: list[Value | None] = []
-        dtypes: list[DType | None] = []
         made = self.scope.values
-        for name in listed.inputs:
-            value = made.get(name)
-            if value is None and name:
-                value = self.scope.find(name)
-                if value is None:
-                    label = listed.name or listed.op_type
-                    raise fail(codes.BROKEN_MODEL, f"node {label} uses {name}, which nothing makes")
-            values.append(value)
-            dtypes.append(None if value is None else value.type.dtype)
-        return values, dtypes
+        values = [made.get(name) or self._found(listed, name) for name in listed.inputs]
+        return values, [None if value is None else value.type.dtype for value in values]
+
+    def _found(self, listed: Listed, name: str) -> Value | None:
+        """A weight that is used for the first time, or a value from around the graph; None for an absent input."""
+        value = self.scope.find(name) if name else None
+        if value is None and name:
+            label = listed.name or listed.op_type
+            raise fail(codes.BROKEN_MODEL, f"node {label} uses {name}, which nothing makes")
+        return value
 
     def _known_branch(self, reading: Reading) -> AttributeProto | None:
         """The branch of an If that always runs."""

@@ -24,6 +24,8 @@ _RANGES = {
     TensorProto.INT64: (-(2**63), 2**63 - 1), TensorProto.UINT64: (0, 2**64 - 1),
 }  # fmt: skip
 INTEGERS = frozenset(_RANGES)
+#: Element types whose elements may be sizes that are not known as numbers.
+_WIDE = frozenset((TensorProto.INT64, TensorProto.INT32, TensorProto.UINT64))
 _NUMPY_FLOAT: dict[int, Any] = {
     TensorProto.FLOAT: np.float32, TensorProto.FLOAT16: np.float16, TensorProto.DOUBLE: np.float64,
 }  # fmt: skip
@@ -116,11 +118,10 @@ def vector(element: int, items: list[Any]) -> Fact:
 
 def fitting(element: int, value: Element) -> Element:
     """The value as the element type holds it: floats rounded; integers out of range and overlong sizes ``OPEN``."""
-    if isinstance(value, DimExpr):
-        is_wide = element in (TensorProto.INT64, TensorProto.INT32, TensorProto.UINT64)
-        return value if is_wide and len(value.terms) <= _MOST_TERMS else OPEN
     if isinstance(value, Open):
         return value
+    if isinstance(value, DimExpr):
+        return value if element in _WIDE and len(value.terms) <= _MOST_TERMS else OPEN
     if element in _RANGES:
         low, high = _RANGES[element]
         return int(value) if isinstance(value, int) and low <= value <= high else OPEN

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import TypeAlias
 
 from onnx import TensorProto
@@ -50,6 +50,7 @@ def _load() -> None:
         importlib.import_module(f"dmlc.inference.rules.{family}")
 
 
+@lru_cache(maxsize=4096)
 def _find(domain: str, op_type: str, opset: int) -> Rule | None:
     _load()
     rows = _RULES.get((domain, op_type), [])

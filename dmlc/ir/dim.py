@@ -118,6 +118,8 @@ class DimExpr(Arithmetic):
     def __mul__(self, other: Any) -> Any:
         if not isinstance(other, (int, DimExpr)):
             return super().__mul__(other)
+        if isinstance(other, int) and other:
+            return DimExpr(tuple([(monomial, c * other) for monomial, c in self.terms]))
         out: dict[Monomial, int] = {}
         for m1, c1 in _terms(self).items():
             for m2, c2 in _terms(other).items():
@@ -160,6 +162,9 @@ class DimExpr(Arithmetic):
         return self * -1
 
     def __str__(self) -> str:
+        name = self.name
+        if name is not None:
+            return name
         clamp = self.as_clamp()
         if clamp is not None:
             return f"{clamp[0]}({clamp[1]}, {clamp[2]})"

@@ -86,7 +86,8 @@ def operators_of(model: ModelProto) -> set[tuple[str, str]]:
     found: set[tuple[str, str]] = set()
     waiting = [model.graph.node, *(function.node for function in model.functions)]
     for nodes in waiting:
-        here = {(plain_domain(node.domain), node.op_type) for node in nodes}
+        kinds = {(node.domain, node.op_type) for node in nodes}
+        here = {(plain_domain(domain), op_type) for domain, op_type in kinds}
         if any(may_hold_graphs(*operator) for operator in here):
             waiting += [graph.node for graph in inner_graphs(nodes)]
         found |= here

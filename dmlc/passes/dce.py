@@ -29,14 +29,14 @@ class Dce(Pass, frozen=True):
         for node in graph.with_regions:
             changed |= graph.drop_captures(node)
         gone: list[str] = []
-        provided = {name for pairs in graph.provides.values() for name, _ in pairs}
-        asked: set[str] = set()
+        has_providers = bool(graph.provides)
+        unasked = {name for pairs in graph.provides.values() for name, _ in pairs}
         for node in reversed(graph):  # users come later in the order, so one walk from the end finds all
-            if provided and not any(value.uses for value in node.results):
-                _release(graph, node, asked)
+            if has_providers and not any(value.uses for value in node.results):
+                _release(graph, node, unasked)
             if node.is_used or not node.op.pure:
-                if provided:
-                    asked |= asked_dims(node) & provided
+                if unasked:
+                    unasked -= asked_dims(node)
             else:
                 if node.op is not CONSTANT:
                     gone.append(node_name(node))
@@ -48,10 +48,10 @@ class Dce(Pass, frozen=True):
         return changed
 
 
-def _release(graph: Graph, node: Node, asked: set[str]) -> None:
+def _release(graph: Graph, node: Node, unasked: set[str]) -> None:
     """Let a node whose results nothing takes provide only the dims that are asked for."""
     for value in node.results:
         pairs = graph.provides.pop(value, ())
-        kept = tuple([pair for pair in pairs if pair[0] in asked])
+        kept = tuple([pair for pair in pairs if pair[0] not in unasked])
         if kept:
             graph.provides[value] = kept

@@ -19,7 +19,8 @@ from dmlc.onnx_schema.words import words_of
 ROWS: dict[tuple[str, int], Row] = {
     (row.op, row.since): row for table in (to_inputs, resize, normalize, pools, others) for row in table.ROWS
 }
-_COMES_FROM = {row.becomes: row for row in ROWS.values() if row.becomes}
+#: Nodes are converted to no older opset: targets have none, and a model that must stay below it is not converted.
+_OLDEST = 11
 
 
 class Moved(Struct, frozen=True):
@@ -108,6 +109,8 @@ def _steps(node: NodeProto, have: int, want: int) -> tuple[Step, ...]:
 def _steps_of(op_type: str, have: int, want: int) -> tuple[Step, ...]:
     if have == want or op_type not in _history():
         return ()
+    if want < min(have, _OLDEST):
+        return (never(f"nodes are converted to opset {_OLDEST} at the lowest"),)
     return tuple(_up(op_type, have, want) if want > have else _down(op_type, have, want))
 
 
@@ -165,14 +168,11 @@ def _down(op_type: str, have: int, want: int) -> list[Step]:
         steps += [] if row is None else [row.down]
         steps.append(partial(_check_older, versions[newer], versions[older]))
         newer = older
-    if last is not None:
-        if versions[last].deprecated and last != first:
-            return [never(f"{op_type} is deprecated at opset {want}")]
-        return steps
-    row = _COMES_FROM.get(op_type)
-    if row is None or row.since != newer:
+    if last is None:
         return [never(f"{op_type} came with opset {newer}")]
-    return [*steps, row.down, partial(_rename, row.op), *_down(row.op, newer - 1, want)]
+    if versions[last].deprecated and last != first:
+        return [never(f"{op_type} is deprecated at opset {want}")]
+    return steps
 
 
 # --- rules for all operators

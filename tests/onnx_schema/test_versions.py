@@ -96,7 +96,9 @@ def test_an_addition_is_not_touched_upwards() -> None:
 
 
 def test_an_added_attribute_is_refused_downwards_unless_it_is_the_default() -> None:
-    for pair, (older, newer) in PAIRS.items():
+    pairs = {pair: versions for pair, versions in PAIRS.items() if versions[0].since_version >= 11}
+    assert len(pairs) > 100
+    for pair, (older, newer) in pairs.items():
         check_added_attributes(pair, older, newer)
 
 
@@ -152,6 +154,7 @@ def test_what_is_the_same_is_the_same_object() -> None:
 def test_other_domains_and_unknown_operators_always_fit() -> None:
     for n in (node("ReduceMean", "x", axes=[1], domain="com.example"), node("SimplifiedLayerNormalization", "x", "s")):
         assert fits(n, 11, 21)
+        assert fits(n, 21, 11)
         assert fits(n, 21, 7)
         moved = move(n, 11, 21, str)
         assert moved is not None
@@ -173,17 +176,15 @@ def test_the_default_domain_has_two_names() -> None:
         (node("BatchNormalization", *"xsbmv", training_mode=1, outputs=3), 15, 13, "training changed with opset 14"),
         (node("Dropout", "x", outputs=2), 7, 12, "its mask is ones since opset 12"),
         (node("Dropout", "x", "", "t"), 12, 11, "training_mode is computed"),
-        (node("Resize", "x", "", "s", coordinate_transformation_mode="asymmetric"), 11, 10, "scales is computed"),
         (node("Resize", "x", "r", "s", coordinate_transformation_mode="tf_half_pixel_for_nn"), 11, 13, "taken out"),
         (node("Resize", "x", "", "s", coordinate_transformation_mode="half_pixel_symmetric"), 19, 18, "opset 19"),
-        (node("Resize", "x", "r", "s"), 11, 10, "before it was asymmetric"),
         (node("Pad", "x", "p", mode="wrap"), 19, 18, "mode wrap came with opset 19"),
         (node("ScatterND", "x", "i", "u", reduction="max"), 18, 17, "reduction max came with opset 18"),
         (node("ReduceMean", "x", "a"), 18, 17, "axes is computed"),
         (node("ReduceSum", "x", noop_with_empty_axes=1), 13, 11, "it reduces over no axis"),
         (node("Softmax", "x"), 11, 13, "a size may be 0"),
         (node("Softmax", "x", axis=1), 13, 11, "all axes from axis on are one"),
-        (node("RoiAlign", "x", "r", "b"), 16, 10, "it shifts by half a pixel"),
+        (node("RoiAlign", "x", "r", "b"), 16, 11, "it shifts by half a pixel"),
         (node("GroupNormalization", "x", "s", "b", num_groups=2), 18, 21, "the number of channels is not known"),
         (node("GroupNormalization", "x", "s", "b", num_groups=2), 21, 20, "deprecated"),
         (node("AveragePool", "x", ceil_mode=1, count_include_pad=1, kernel_shape=[2, 2]), 18, 19, "hang over"),
@@ -192,9 +193,8 @@ def test_the_default_domain_has_two_names() -> None:
         (node("Scan", "", "x"), 8, 9, "the axis of the batch"),
         (node("Cast", "x", to=TensorProto.FLOAT8E4M3FN), 19, 18, "does not give tensor(float8e4m3fn)"),
         (node("Cast", "x", to=TensorProto.FLOAT8E4M3FNUZ), 23, 24, "infinity becomes another number"),
-        (node("Max", "x", "y"), 8, 7, "it may broadcast"),
-        (node("Gemm", "x", "y"), 11, 10, "C could not be absent"),
-        (node("TopK", "x", "k", largest=0), 11, 10, "largest came with opset 11"),
+        (node("Relu", "x"), 21, 10, "converted to opset 11 at the lowest"),
+        (node("Concat", "x", "y", axis=-1), 11, 8, "converted to opset 11 at the lowest"),
         (node("Attention", "q", "k", "v", "", "", "", "n"), 24, 23, "an input or output came with opset 24"),
     ],
     ids=lambda v: v.op_type if isinstance(v, NodeProto) else None,

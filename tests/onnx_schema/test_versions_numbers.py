@@ -112,7 +112,7 @@ REDUCTIONS = [
         (7, 21, (), {}, {"axes": [1, 2]}),
         (7, 21, (), {}, {}),
         (11, since, (), {}, {"axes": [-1]}),
-        (21, 7, ("axes",), {"axes": i64(1, -1)}, {}),
+        (21, 11, ("axes",), {"axes": i64(1, -1)}, {}),
         (21, 11, (), {}, {}),
         (since, since - 1, ("axes",), {"axes": i64(1, -1)}, {"noop_with_empty_axes": 1}),
         (since, since - 1, ("axes",), {"axes": i64()}, {"noop_with_empty_axes": 0}),
@@ -125,14 +125,14 @@ RESIZES = [
 ] + [
     case(op, have, want, "scales", x=X, scales=f32(1, 1, *scales), attributes={"mode": mode})
     for op, have, want in (
-        ("Upsample", 9, 21), ("Upsample", 9, 7), ("Resize", 10, 11), ("Resize", 10, 21), ("Resize", 10, 7),
+        ("Upsample", 9, 21), ("Resize", 10, 11), ("Resize", 10, 21),
     )
     for mode in ("nearest", "linear")
     for scales in ((2.0, 1.5), (0.6, 0.5))
     if min(scales) > 1 or (op == "Resize" and want > 10)
 ] + [
     case("Resize", have, want, "r", "s", x=X, r=r, s=f32(1, 1, *s), attributes=a)
-    for have, want, r in ((11, 21, f32()), (13, 11, None), (19, 10, None), (21, 7, None))
+    for have, want, r in ((11, 21, f32()), (13, 11, None), (21, 11, None))
     for s in ((2.0, 1.5),)
     for a in (
         {_COORDINATES: "asymmetric", "nearest_mode": "floor"},
@@ -147,56 +147,51 @@ RESIZES = [
 LISTS = [
     case("Squeeze", 7, 21, x=X[:1, :, :1], attributes={"axes": [0, 2]}),
     case("Squeeze", 11, 13, x=X[:1]),
-    case("Squeeze", 21, 7, "axes", x=X[:1, :, :1], axes=i64(0, -2)),
+    case("Squeeze", 21, 11, "axes", x=X[:1, :, :1], axes=i64(0, -2)),
     case("Unsqueeze", 7, 21, x=X, attributes={"axes": [0, 2]}),
-    case("Unsqueeze", 21, 7, "axes", x=X, axes=i64(0, -1)),
+    case("Unsqueeze", 21, 11, "axes", x=X, axes=i64(0, -1)),
     case("Split", 7, 21, x=X, outputs=2, attributes={"axis": 1, "split": [1, 3]}),
     case("Split", 7, 21, x=X, outputs=2, attributes={"axis": 1}),
-    case("Split", 21, 7, "split", x=X, split=i64(1, 3), outputs=2, attributes={"axis": -3}),
+    case("Split", 21, 11, "split", x=X, split=i64(1, 3), outputs=2, attributes={"axis": -3}),
     case("Split", 18, 13, x=X[..., :5].copy(), outputs=3, attributes={"axis": 3, "num_outputs": 3}),
     case("Split", 18, 11, x=X, outputs=3, attributes={"axis": 3, "num_outputs": 3}),
     case("TopK", 7, 21, x=X, outputs=2, attributes={"k": 3, "axis": 2}),
-    case("TopK", 21, 7, "k", x=X, k=i64(3), outputs=2, attributes={"largest": 1}),
     case("Slice", 7, 21, x=X, attributes={"starts": [1, -3], "ends": [9, -1], "axes": [1, 3]}),
     case("Slice", 7, 13, x=X, attributes={"starts": [1], "ends": [2]}),
-    case("Slice", 21, 7, "s", "e", "a", "t", x=X, s=i64(1, -3), e=i64(9, -1), a=i64(-3, 3), t=i64(1, 1)),
-    case("Slice", 13, 10, "s", "e", "a", x=X, s=i64(1), e=i64(9), a=i64(-3)),
 ]
 PADS = [
     case("Pad", 7, 21, x=M, attributes={"pads": [1, 0, 0, 2]}),
     case("Pad", 7, 21, x=M, attributes={"pads": [1, -1, 0, 2], "value": 1.5}),
     case("Pad", 7, 21, x=M, attributes={"pads": [1, 0, 0, 2], "mode": "reflect"}),
-    case("Pad", 21, 7, "p", "v", x=M, p=i64(1, 0, 0, 2), v=np.float32(0.1)),
+    case("Pad", 21, 11, "p", "v", x=M, p=i64(1, 0, 0, 2), v=np.float32(0.1)),
     case("Pad", 21, 13, "p", "a", x=M, p=i64(1, 2), v=None, a=i64(-1)),
-    case("Pad", 21, 7, "p", "a", x=M, p=i64(1, 2), v=None, a=i64(-1)),
+    case("Pad", 21, 11, "p", "a", x=M, p=i64(1, 2), v=None, a=i64(-1)),
 ]
 INFINITE = f32(-np.inf, -2, -0.0, 0.5, 3, np.inf, np.nan)
 CLIPS = [
     case("Clip", 7, 21, x=INFINITE, attributes={"min": -0.3}),
     case("Clip", 7, 21, x=INFINITE, attributes={"min": -0.3, "max": 0.1}),
     case("Clip", 7, 21, x=INFINITE),
-    case("Clip", 21, 7, "lo", "hi", x=INFINITE, lo=np.float32(-0.3), hi=np.float32(0.1)),
-    case("Clip", 21, 7, "hi", x=INFINITE, lo=None, hi=np.float32(0.1)),
 ]
 NORMS = [
     case("BatchNormalization", have, want, x=X, s=ONES * 2, b=ONES, m=ONES * 0.1, v=ONES * 3, attributes=a)
     for have, want, a in (
-        (7, 21, {"spatial": 1}), (7, 9, {}), (9, 15, {"epsilon": 0.1}), (15, 7, {"training_mode": 0}),
-        (14, 9, {"momentum": 0.5}),
+        (7, 21, {"spatial": 1}), (7, 9, {}), (9, 15, {"epsilon": 0.1}), (15, 11, {"training_mode": 0}),
+        (14, 11, {"momentum": 0.5}),
     )
 ] + [
     case("MeanVarianceNormalization", 9, 21, x=X, attributes=a) for a in ({}, {"axes": [1]})
 ] + [
     case("Dropout", 7, 21, x=X, attributes={"ratio": 0.3}),
     case("Dropout", 10, 12, x=X),
-    case("Dropout", 21, 7, "r", x=X, r=np.float32(0.3)),
-    case("Dropout", 13, 10, "r", "t", x=X, r=np.float32(0.3), t=np.bool_(False), attributes={"seed": 3}),
+    case("Dropout", 21, 11, "r", x=X, r=np.float32(0.3)),
+    case("Dropout", 13, 11, "r", "t", x=X, r=np.float32(0.3), t=np.bool_(False), attributes={"seed": 3}),
 ] + [
     case(op, have, want, x=x, attributes=a)
     for op in ("Softmax", "LogSoftmax", "Hardmax")
     for have, want, x, a in (
         (7, 21, M, {}), (11, 13, X, {"axis": 3}), (11, 13, X[:, :, :1, :1], {}), (11, 13, X, {"axis": -1}),
-        (13, 11, X, {}), (13, 7, X, {"axis": -1}), (13, 7, X[:, :, :, :1], {"axis": 2}),
+        (13, 11, X, {}), (13, 11, X, {"axis": -1}), (13, 11, X[:, :, :, :1], {"axis": 2}),
     )
 ]  # fmt: skip
 SIGNAL = RNG.standard_normal((2, 8, 8, 1)).astype(np.float32)
@@ -216,27 +211,19 @@ SINGLES = [
         for mode in modes
     ],
     case("RoiAlign", 10, 21, x=X, r=BOXES, b=i64(0, 1), attributes={"output_height": 2, "output_width": 3}),
-    case("RoiAlign", 16, 10, x=X, r=BOXES, b=i64(0, 1), attributes={_COORDINATES: "output_half_pixel"}),
+    case("RoiAlign", 16, 11, x=X, r=BOXES, b=i64(0, 1), attributes={_COORDINATES: "output_half_pixel"}),
     case("Scatter", 9, 21, x=M, i=np.array([[0, 2], [1, 0]]), u=M[:2, :2], attributes={"axis": 1}),
-    case("ScatterElements", 18, 9, x=M, i=np.array([[0, 2]]), u=M[:1, :2], attributes={"reduction": "none"}),
-    case("Constant", 13, 9, attributes={"value_floats": [0.5, 2.0]}),
+    case("ScatterElements", 18, 11, x=M, i=np.array([[0, 2]]), u=M[:1, :2], attributes={"reduction": "none"}),
+    case("Constant", 13, 11, attributes={"value_floats": [0.5, 2.0]}),
     case("Constant", 12, 11, attributes={"value_int": -3}),
-    case("Max", 8, 7, x=M, y=M[::-1].copy()),
-    case("Mean", 13, 7, x=M, y=M[::-1].copy()),
     *[
         case("AveragePool", 10, 21, x=X, attributes={"kernel_shape": [2, 2], "strides": [2, 2], **a})
         for a in ({"ceil_mode": 1}, {"count_include_pad": 1, "pads": [1, 1, 1, 1]}, {"auto_pad": "VALID"})
     ],
-    *[
-        case(op, 12, 10, x=X, attributes={"axis": -2})
-        for op in ("ArgMax", "ArgMin", "Flatten")
-    ],
-    case("Concat", 11, 8, x=X, y=X, attributes={"axis": -1}),
-    case("Compress", 11, 9, x=M, c=np.array([True, False, True]), attributes={"axis": -2}),
     case("OneHot", 9, 21, x=i64(-1, 0, 2, 5), d=np.int64(3), v=f32(0, 1)),
     case("MaxPool", 8, 22, x=X, outputs=2, attributes={"kernel_shape": [3, 3], "auto_pad": "SAME_LOWER"}),
     case("QuantizeLinear", 10, 21, x=M, s=np.float32(0.1), z=np.uint8(7)),
-    case("DequantizeLinear", 21, 10, x=BYTES, s=np.float32(0.1), z=np.uint8(7), attributes={"axis": 1}),
+    case("DequantizeLinear", 21, 11, x=BYTES, s=np.float32(0.1), z=np.uint8(7), attributes={"axis": 1}),
     case("LSTM", 7, 22, x=X[0], w=RNG.standard_normal((1, 12, 6)).astype(np.float32),
          r=RNG.standard_normal((1, 12, 3)).astype(np.float32), outputs=3, attributes={"hidden_size": 3}),
     case("Cast", 7, 23, x=f32(-1.5, 0, 300), attributes={"to": TensorProto.INT32}),

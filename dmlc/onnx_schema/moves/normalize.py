@@ -154,6 +154,6 @@ ROWS: tuple[Row, ...] = (
     Row("BatchNormalization", 14, _TRAINED, _training_up, _training_down),
     Row("GroupNormalization", 21, _PER_CHANNEL, _per_channel_up, _DEPRECATED),
     Row("MeanVarianceNormalization", 13, "its definition needs axes to be given", _default_axes),
-    Row("Dropout", 10, "the mask is bool and was of the type of the data", _mask, _mask),
+    Row("Dropout", 10, "the mask is bool and was of the type of the data", _mask),
     Row("Dropout", 12, "ratio is an input; the mask is all ones, which was not said", _ratio_up, _ratio_down),
 )

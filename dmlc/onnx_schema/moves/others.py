@@ -6,41 +6,8 @@ import numpy as np
 from onnx import TensorProto, numpy_helper
 
 from dmlc.ir import Array
-from dmlc.onnx_schema.moves.draft import Draft, Unmovable, int64
+from dmlc.onnx_schema.moves.draft import Draft, Unmovable
 from dmlc.onnx_schema.moves.rows import Row, Step, never
-
-# --- axes counted from the back
-
-
-def _axes_down(attribute: str, *, added: bool = False) -> Step:
-    """Before opset 11 axes were not negative. ``added`` axes are those of the result."""
-
-    def down(draft: Draft) -> None:
-        given = draft.get(attribute)
-        axes = given if isinstance(given, list) else [] if given is None else [given]
-        if all(axis >= 0 for axis in axes):
-            return
-        rank = draft.rank(0, "an axis is counted from the back, which came with opset 11")
-        full = [axis % (rank + (len(axes) if added else 0)) for axis in axes]
-        draft.set(attribute, full if isinstance(given, list) else full[0])
-
-    return down
-
-
-def _slice_axes_down(draft: Draft) -> None:
-    axes = draft.constant(3, "axes") if draft.input(3) else None
-    if axes is not None and (axes < 0).any():
-        rank = draft.rank(0, "an axis is counted from the back, which came with opset 11")
-        draft.set_constant(3, int64([int(axis) % rank for axis in axes]), "axes")
-
-
-_ONE_AXIS = ("ArgMax", "ArgMin", "Compress", "Concat", "Flatten", "Hardmax", "LogSoftmax", "Softmax", "Split")
-_SOME_AXES = (
-    "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
-    "ReduceSum", "ReduceSumSquare", "Squeeze",
-)  # fmt: skip
-_NEGATIVE = "axes may be counted from the back"
-
 
 # --- modes
 
@@ -115,13 +82,6 @@ def _defaults_up(**defaults: float) -> Step:
     return up
 
 
-def _no_broadcast(draft: Draft) -> None:
-    sizes = [draft.sizes(i) for i in range(len(draft.node.input))]
-    known = [s for s in sizes if s is not None and None not in s]
-    if len(known) != len(sizes) or any(s != known[0] for s in known):
-        raise Unmovable("it may broadcast, which came with opset 8")
-
-
 def _mod_down(draft: Draft) -> None:
     text = draft.type_text(draft.input(0))
     if not draft.get("fmod", 0) and (text is None or not text.startswith(("tensor(int", "tensor(uint"))):
@@ -143,11 +103,6 @@ _VALUES = {
 _SCAN = "the axis of the batch was taken out"
 
 ROWS: tuple[Row, ...] = (
-    *[Row(op, 11, _NEGATIVE, down=_axes_down("axis")) for op in _ONE_AXIS],
-    *[Row(op, 11, _NEGATIVE, down=_axes_down("axes")) for op in _SOME_AXES],
-    Row("Unsqueeze", 11, _NEGATIVE, down=_axes_down("axes", added=True)),
-    Row("Slice", 11, _NEGATIVE, down=_slice_axes_down),
-    *[Row(op, 8, "inputs are broadcast", down=_no_broadcast) for op in ("Max", "Mean", "Min", "Sum")],
     Row("GridSample", 20, "modes have other names, and data may have more spatial axes", _grid_up, _grid_down),
     Row("RoiAlign", 16, "places are shifted by half a pixel unless it says otherwise", _roi_up, _roi_down),
     Row("Cast", 6, "the type is a number", _cast_up),
@@ -157,7 +112,7 @@ ROWS: tuple[Row, ...] = (
     Row("Cast", 24, "infinity saturates in the types without negative zero", _unsigned_zero, _unsigned_zero),
     Row("CastLike", 24, "infinity saturates in the types without negative zero", _unsigned_zero, _unsigned_zero),
     Row("Mod", 28, "fmod=0 takes floats too", down=_mod_down),
-    Row("Scan", 9, _SCAN, never(_SCAN), never(_SCAN)),
+    Row("Scan", 9, _SCAN, never(_SCAN)),
     Row("Scatter", 11, "ScatterElements took its place", becomes="ScatterElements"),
     Row("Constant", 12, "numbers and texts may be given without a tensor", down=_constant_down),
 )

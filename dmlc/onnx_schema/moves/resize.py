@@ -15,19 +15,6 @@ def _upsample_up(draft: Draft) -> None:
     draft.set_constant(1, np.asarray(draft.pop("scales"), np.float32), "scales")
 
 
-def _upsample_down(draft: Draft) -> None:
-    scales = draft.constant(1, "scales")
-    assert scales is not None
-    draft.drop_inputs(1)
-    draft.set("scales", [float(s) for s in scales.reshape(-1)])
-
-
-def _shrinks_down(draft: Draft) -> None:
-    scales = draft.constant(1, "scales")
-    if scales is None or (scales < 1).any():
-        raise Unmovable("Upsample makes nothing smaller")
-
-
 def _spoken_up(draft: Draft) -> None:
     """ONNX Runtime's Resize 10 is asymmetric and takes the nearest below along an axis that it enlarges, above along
     one that it shrinks (onnxruntime, core/providers/cpu/tensor/upsamplebase.h, ``NearestMode::SIMPLE``). An axis that
@@ -71,25 +58,6 @@ def _both_ways(draft: Draft) -> tuple[str, str]:
     return computed[0], computed[1]
 
 
-def _spoken_down(draft: Draft) -> None:
-    if draft.input(3):
-        raise Unmovable("it is given sizes, which came with opset 11")
-    if draft.pop("coordinate_transformation_mode", "half_pixel") != "asymmetric":
-        raise Unmovable(f"{_UNSPOKEN}; before it was asymmetric")
-    mode = draft.get("mode", "nearest")
-    rounding = draft.pop("nearest_mode", "round_prefer_floor")
-    if mode == "nearest":
-        scales = draft.constant(2, "scales")
-        assert scales is not None
-        same = {"floor": (scales >= 1).all(), "ceil": (scales <= 1).all()}.get(rounding, False)
-        if not same:
-            raise Unmovable(f"it rounds with nearest_mode {rounding}, which can be said since opset 11")
-    for name in ("cubic_coeff_a", "exclude_outside", "extrapolation_value"):  # attributes of modes it does not have
-        draft.pop(name)
-    draft.set_input(1, draft.input(2))
-    draft.drop_inputs(2)
-
-
 def _absent_up(draft: Draft) -> None:
     if draft.get("coordinate_transformation_mode") == "tf_half_pixel_for_nn":
         raise Unmovable("coordinate_transformation_mode tf_half_pixel_for_nn was taken out with opset 13")
@@ -119,9 +87,9 @@ def _policy_down(draft: Draft) -> None:
 
 
 ROWS: tuple[Row, ...] = (
-    Row("Upsample", 9, "scales are an input", _upsample_up, _upsample_down),
-    Row("Upsample", 10, "Resize took its place", becomes="Resize", down=_shrinks_down),
-    Row("Resize", 11, _UNSPOKEN, _spoken_up, _spoken_down),
+    Row("Upsample", 9, "scales are an input", _upsample_up),
+    Row("Upsample", 10, "Resize took its place", becomes="Resize"),
+    Row("Resize", 11, _UNSPOKEN, _spoken_up),
     Row("Resize", 13, "roi and scales may be absent; tf_half_pixel_for_nn was taken out", _absent_up, _absent_down),
     Row("Resize", 18, "scales and sizes may name the axes they are of", down=_policy_down),
 )

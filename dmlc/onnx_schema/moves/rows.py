@@ -27,9 +27,10 @@ def never(why: str) -> Step:
 class Row(Struct, frozen=True):
     """The change that came with version ``since`` of an operator.
 
-    ``up`` turns the form before it into the form after it, ``down`` the other way; after ``down`` what the older
-    version does not have is refused in general. ``becomes`` is the operator that took this one's place.
-    ``why`` says what changed (onnx, docs/Changelog.md, under the operator and version, unless it says otherwise).
+    ``up`` turns the form before it into the form after it. ``down`` turns it the other way, for versions above the
+    oldest opset of the targets; what the older version does not have is refused in general after it. ``becomes`` is the
+    operator that took this one's place. ``why`` says what changed (onnx, docs/Changelog.md, under the operator and
+    version, unless it says otherwise).
     """
 
     op: str

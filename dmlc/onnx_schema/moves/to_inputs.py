@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, TensorProto, helper
+from onnx import TensorProto, helper
 
-from dmlc.ir import Array
 from dmlc.onnx_schema.moves.draft import Draft, Unmovable, count, int64, ints
 from dmlc.onnx_schema.moves.rows import Row, Step
 
@@ -62,29 +61,11 @@ def _top_k_up(draft: Draft) -> None:
     draft.set_constant(1, int64([draft.pop("k")]), "k")
 
 
-def _top_k_down(draft: Draft) -> None:
-    k = draft.constant(1, "k")
-    assert k is not None
-    draft.drop_inputs(1)
-    draft.set("k", ints(k)[0])
-
-
 def _slice_up(draft: Draft) -> None:
     for index, name in enumerate(("starts", "ends", "axes"), 1):
         values = draft.pop(name)
         if values is not None:
             draft.set_constant(index, int64(values), name)
-
-
-def _slice_down(draft: Draft) -> None:
-    steps = draft.constant(4, "steps")
-    if steps is not None and any(step != 1 for step in ints(steps)):
-        raise Unmovable("it slices with steps other than 1")
-    given = {name: draft.constant(i, name) for i, name in enumerate(("starts", "ends", "axes"), 1)}
-    draft.drop_inputs(1)
-    for name, values in given.items():
-        if values is not None:
-            draft.set(name, ints(values), AttributeProto.INTS)
 
 
 def _dtype(draft: Draft, what: str) -> np.dtype[Any]:
@@ -105,15 +86,6 @@ def _pad_up(draft: Draft) -> None:
         draft.set_constant(2, constant, "constant_value")
 
 
-def _pad_down(draft: Draft) -> None:
-    pads, value = draft.constant(1, "pads"), draft.constant(2, "constant_value")
-    assert pads is not None
-    draft.drop_inputs(1)
-    draft.set("pads", ints(pads))
-    if value is not None:
-        draft.set("value", _exact_f32(value, "constant_value"))
-
-
 def _pad_axes_down(draft: Draft) -> None:
     """Pads of some axes become pads of all."""
     axes = draft.constant(3, "axes")
@@ -130,15 +102,6 @@ def _pad_axes_down(draft: Draft) -> None:
     draft.set_constant(1, int64(begins + ends), "pads")
 
 
-def _exact_f32(value: Array, what: str) -> float:
-    """The one element as an attribute of ONNX, which is f32."""
-    number = value.reshape(-1)[0]
-    same = np.float32(number)
-    if not (np.isnan(same) or same.astype(value.dtype) == number):
-        raise Unmovable(f"{what} is {number}, which no f32 attribute can say")
-    return float(same)
-
-
 def _clip_up(draft: Draft) -> None:
     """Bounds that are not given are the largest f32 before, and the largest of the type after."""
     low, high = draft.pop("min"), draft.pop("max")
@@ -150,17 +113,6 @@ def _clip_up(draft: Draft) -> None:
             draft.set_constant(1, np.asarray(low, dtype), "min")
         if high is not None:
             draft.set_constant(2, np.asarray(high, dtype), "max")
-
-
-def _clip_down(draft: Draft) -> None:
-    if draft.element_type(0) not in (TensorProto.FLOAT, None):
-        raise Unmovable("bounds that are not given mean something else for types other than f32")
-    low, high = draft.constant(1, "min"), draft.constant(2, "max")
-    draft.drop_inputs(1)
-    if low is not None:
-        draft.set("min", _exact_f32(low, "min"))
-    if high is not None:
-        draft.set("max", _exact_f32(high, "max"))
 
 
 def _dft_up(draft: Draft) -> None:
@@ -202,10 +154,10 @@ ROWS: tuple[Row, ...] = (
     Row("Unsqueeze", 13, "axes are an input", _list_up("axes"), _list_down("axes")),
     Row("Split", 13, "split is an input", _list_up("split"), _list_down("split")),
     Row("Split", 18, _SMALLER, _split_count_up, _split_count_down),
-    Row("TopK", 10, "k is an input", _top_k_up, _top_k_down),
-    Row("Slice", 10, "starts, ends and axes are inputs", _slice_up, _slice_down),
-    Row("Pad", 11, "pads and value are inputs", _pad_up, _pad_down),
+    Row("TopK", 10, "k is an input", _top_k_up),
+    Row("Slice", 10, "starts, ends and axes are inputs", _slice_up),
+    Row("Pad", 11, "pads and value are inputs", _pad_up),
     Row("Pad", 18, "pads may name the axes they are of", down=_pad_axes_down),
-    Row("Clip", 11, _BOUNDS, _clip_up, _clip_down),
+    Row("Clip", 11, _BOUNDS, _clip_up),
     Row("DFT", 20, _DFT, _dft_up, _dft_down),
 )

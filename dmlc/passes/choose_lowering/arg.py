@@ -1,4 +1,4 @@
-"""argmax and argmin: as one search, by TopK, by comparing slices, or inner axes first; big ones in blocks."""
+"""argmax and argmin: as one search, by comparing slices, or inner axes first; big ones in blocks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dmlc.ops.choose import WHERE
 from dmlc.ops.index import GATHER_ELEMENTS, IndexAttributes
 from dmlc.ops.move import SPLIT, SplitAttributes
 from dmlc.ops.reduce import ReduceAttributes
-from dmlc.ops.select import ARGMAX, ARGMIN, EXTREME_OF, TOP_K, TopKAttributes
+from dmlc.ops.select import ARGMAX, ARGMIN, EXTREME_OF
 from dmlc.passes.choose_lowering import blocks
 from dmlc.passes.choose_lowering.plan import Maker, Plan, Sizes, Standing, Step
 from dmlc.passes.choose_lowering.search import (
@@ -47,42 +47,6 @@ class SearchAsItStands(Standing):
         shape, home = view.at(sizes), self.capabilities.compute_dtype(node.op, dtype) or i64
         frame = frame_steps(node, view) if len(arg_of(node).axes) > 1 else []
         return [*frame, *cast_steps(dtype, home, math.prod(shape)), *search_steps(home, view, shape)]
-
-
-class TopOnePlan(Plan):
-    """An arg search along the last axes becomes top_k of one element."""
-
-    name: ClassVar[str] = "top-one"
-    roots = (ARGMAX, ARGMIN)
-
-    def applies(self, node: Node, graph: Graph) -> str | None:
-        if arg_of(node).ties == "last":
-            return "top_k finds the first of equal elements"
-        if arg_view(node).kind not in ("R", "KR"):
-            return "other axes lie behind or between"
-        if self._home(node) is None:
-            return f"top_k has no kernel of {node.operand('x').type.dtype}"
-        return may_be_empty(self.capabilities, graph, node.operand("x").shape)
-
-    def _home(self, node: Node) -> DType | None:
-        return home_of(self.capabilities, node.operand("x").type.dtype, TOP_K)
-
-    def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
-        view, home, dtype = arg_view(node), self._home(node), node.operand("x").type.dtype
-        assert home is not None
-        shape = view.at(sizes)
-        count = math.prod(shape)
-        found = Step("TopK", home, count, count // max(shape[-1], 1), shape[-1])
-        return [*frame_steps(node, view), *cast_steps(dtype, home, count), found]
-
-    def build(self, node: Node, make: Maker) -> Sequence[Value]:
-        view, home = arg_view(node), self._home(node)
-        assert home is not None
-        order = "largest" if node.op is ARGMAX else "smallest"
-        record = TopKAttributes(k=1, axis=len(view.sizes) - 1, order=order, dtype=i64)
-        x = make.reshape(make.cast(node.operand("x"), home), view.sizes)
-        _, found = make.rewriter.add_node(TOP_K, [x], record).results
-        return [make.cast(make.reshape(found, node.result.shape), arg_of(node).dtype)]
 
 
 class CompareSlices(Plan):
@@ -222,4 +186,4 @@ class InnerFirst(Plan):
         return [make.cast(make.reshape(index, node.result.shape), arg_of(node).dtype)]
 
 
-PLANS: Sequence[type[Plan]] = (SearchAsItStands, *blocks.PLANS, TopOnePlan, CompareSlices, InnerFirst)
+PLANS: Sequence[type[Plan]] = (SearchAsItStands, *blocks.PLANS, CompareSlices, InnerFirst)

@@ -18,7 +18,6 @@ PLANS = (
     "blocked-argmax",
     "fine-blocked-argmax",
     "coarse-blocked-argmax",
-    "top-one",
     "compare-slices",
     "inner-first-argmax",
 )
@@ -61,7 +60,7 @@ def test_every_plan_alone_is_exact(plan: str, dtype: str) -> None:
     step = 1 if plan == "coarse-blocked-argmax" else 2
     program = everything(dtype, DTYPES.index(dtype), step, only_rules=[plan])
     impossible = "blocked" in plan and dtype in _NO_BLOCKS
-    impossible |= dtype == "u64" and plan in ("top-one", "inner-first-argmax")
+    impossible |= dtype == "u64" and plan == "inner-first-argmax"
     assert (plan in fired(program)) is not impossible
     assert all(entry.rewrite_class == "exact" for entry in program.ledger)
     check(program, *draws(program, dtype))
@@ -152,9 +151,9 @@ def test_small_ones_stay(shape: tuple[int, ...], axes: list[int]) -> None:
 
 
 def test_a_prime_axis_stays() -> None:
-    program = one("argmax", (64, 4099), [1])
+    program = one("argmax", (13, 4096), [0])
     assert fired(program) == []
-    assert "4099 cannot be divided" in program.remarks[-1].reason()
+    assert "13 cannot be divided" in program.remarks[-1].reason()
 
 
 def test_a_part_of_a_blocked_search_may_be_blocked_again() -> None:

@@ -37,7 +37,7 @@ LIBRARIES = {
     "numpy": Library("holds all arrays", ("ndarray",)),
     "lark": Library("parses programs", ("Lark",)),
     "onnx": Library("reads and writes ONNX models", ("ModelProto",)),
-    "networkx": Library("draws graphs", ("DiGraph",)),
+    "networkx": Library("cuts models in two", ("DiGraph",)),
     _RUNTIME: Library("runs models", ("InferenceSession", "SessionOptions", "get_available_providers")),
 }
 

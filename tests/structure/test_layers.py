@@ -36,7 +36,7 @@ LAYER_OF = {package: layer for layer, packages in enumerate(LAYERS) for package 
 LIBRARIES: dict[str, set[str]] = {
     "workers": {"onnxruntime"},
     "diagnostics": set(),
-    "ir": {"msgspec", "numpy", "networkx"},
+    "ir": {"msgspec", "numpy"},
     "ops": {"msgspec", "numpy"},
     "targets": {"msgspec"},
     "onnx_schema": {"msgspec", "numpy", "onnx"},

@@ -63,7 +63,6 @@ PROGRAMS: list[tuple[str, str, str, dict[str, Any]]] = [
     ("search-of-rising", "a = exp(x); y = argmax(a, axes=[1])", "f32[4, 8]", {}),
     ("search-of-wider", "a = cast(x, to=f32); y = argmax(a, axes=[1])", "f16[4, 8]", {}),
     ("arg-of-negation", "a = -x; y = argmax(a, axes=[1])", "f32[4, 8]", {}),
-    ("negated-extreme-of-negation", "a = -x; b = reduce_max(a, axes=[1]); y = -b", "f32[4, 8]", {}),
     ("log-of-softmax", "a = softmax(x, axes=[1]); y = log(a)", "f32[4, 8]", {}),
     ("power-of-log-softmax", "a = log_softmax(x, axes=[1]); y = exp(a)", "f32[4, 8]", {}),
     (

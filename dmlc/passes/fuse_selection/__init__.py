@@ -11,7 +11,6 @@ from dmlc.passes.fuse_selection.flattened import ArgOfFlattened, TopOne
 from dmlc.passes.fuse_selection.index import GatherAtArg, HotArgmax
 from dmlc.passes.fuse_selection.order import (
     ArgOfNegation,
-    NegatedExtremeOfNegation,
     SearchOfRising,
     SearchOfWider,
     TopKOfNegation,
@@ -39,7 +38,6 @@ class FuseSelection(RewritePass, frozen=True):
             ArgOfFlattened,
             ArgOfNegation,
             TopKOfNegation,
-            NegatedExtremeOfNegation,
             SearchOfWider,
             SearchOfRising,
             GatherAtArg,

@@ -8,12 +8,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from dmlc.ir import Graph, Node, Value
-from dmlc.ops.binary import DIV, MUL, SUB
 from dmlc.ops.choose import CAST
 from dmlc.ops.elementwise import NEG, UNARY
 from dmlc.ops.node_name import title_of
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
-from dmlc.ops.reduce import DUALS, REDUCE_MAX, REDUCE_MIN
 from dmlc.ops.select import ARGMAX, ARGMIN, TOP_K, TopKAttributes
 from dmlc.passes.fuse_selection.selections import (
     OTHER_END,
@@ -25,7 +23,7 @@ from dmlc.passes.fuse_selection.selections import (
 )
 from dmlc.passes.manager import RANGE
 from dmlc.passes.patterns import made_by
-from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 
 
 class NegationMatch(Match, eq=False, kw_only=True):
@@ -84,37 +82,6 @@ class TopKOfNegation(_OfNegation):
         turned = rewriter.add_node(TOP_K, [match.x], replace(a, order=OTHER_ORDER[a.order]))
         values, indices = turned.results
         return [rewriter.add(NEG, [values]) if root.results[0].uses else values, indices]
-
-
-class NegatedExtremeOfNegation(Rule[NegationMatch]):
-    """-reduce_max(-x) becomes reduce_min(x), and -reduce_min(-x) reduce_max(x).
-
-    Exact as argmax(-x) is; the sign of a zero that is the max or min is unspecified.
-    """
-
-    name = "negated-extreme-of-negation"
-    roots = (NEG, SUB, MUL, DIV)
-    fed_by = (REDUCE_MAX, REDUCE_MIN)
-
-    def match(self, node: Node, graph: Graph) -> NegationMatch | None:
-        outside: list[Node] = []
-        negated = negation_of(node.result, outside)
-        extreme = made_by(negated, REDUCE_MAX, REDUCE_MIN)
-        if extreme is None:
-            return None
-        inside: list[Node] = []
-        x = negation_of(extreme.operand("x"), inside)
-        return None if x is None else NegationMatch(node, (extreme, *inside), x=x)
-
-    def check(self, match: NegationMatch, graph: Graph) -> Miss | None:
-        miss = why_order_may_not_turn(match.x, graph)
-        for node in match.consumed:
-            miss = miss or used_elsewhere(node.result)
-        return miss
-
-    def build(self, match: NegationMatch, rewriter: Rewriter) -> Sequence[Value]:
-        extreme = match.consumed[0]
-        return [rewriter.add(DUALS[extreme.op], [match.x], extreme.attributes)]
 
 
 _GROUPED = (SOFTMAX, LOG_SOFTMAX)

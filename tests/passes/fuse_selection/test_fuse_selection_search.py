@@ -15,7 +15,6 @@ from dmlc.ops.choose import CAST, CLIP
 from dmlc.ops.elementwise import ABS, EXP, LOG, NEG, RELU, SIGMOID, SQRT, TANH
 from dmlc.ops.move import SQUEEZE
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
-from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN
 from dmlc.ops.select import ARGMAX, ARGMIN, TOP_K
 from tests.rows import each_row
 
@@ -204,25 +203,6 @@ def test_the_top_of_a_negation(used: str, count: int) -> None:
     assert (s.fired(ctx) == []) == (used == "v")
     assert ("the values are used as they are" in s.reasons(ctx, "top-k-of-negation")) == (used == "v")
     s.compare(before, graph, s.hard_inputs((3, 4)))
-
-
-@pytest.mark.parametrize("op", [REDUCE_MAX, REDUCE_MIN])
-def test_a_negated_extreme_of_a_negation(op: Any) -> None:
-    for outer in SPELLINGS.values():
-        b = h.Building()
-        graph = b.done(outer(b, b(op, b(NEG, b.input("x", (3, 4))), axes=[1])))
-        before = graph.clone()
-        ctx = s.fuse(graph, allowed="exact")
-        assert h.names(graph) == ["reduce_min" if op is REDUCE_MAX else "reduce_max"]
-        assert s.fired(ctx) == [("negated-extreme-of-negation", "exact")]
-        s.compare(before, graph, s.hard_inputs((3, 4)))
-    b = h.Building()
-    graph = b.done(b(NEG, b(op, b(NEG, b.input("x", (3, 4), i32)), axes=[1])))
-    assert "negates to itself" in s.reasons(s.fuse(graph), "negated-extreme-of-negation")
-    b = h.Building()
-    least = b(op, b(NEG, b.input("x", (3, 4))), axes=[1])
-    graph = b.done(b(NEG, least), least)
-    assert s.fired(s.fuse(graph)) == []
 
 
 # --- what keeps the order

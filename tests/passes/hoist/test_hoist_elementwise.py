@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from pass_helpers import ALL, Building, check_numbers, context, evaluate, ledger, names, random_feeds, remarks, run
 
+import dmlc
 from dmlc.ir import DType, Operation
 from dmlc.ir.dtype import bool_, f16, f32, f64, i8, i32, i64, u8, u32
 from dmlc.ir.history import CLASSES
@@ -360,3 +361,11 @@ def test_what_is_no_pattern_leaves_no_remark() -> None:
     ctx = check_numbers(PASS, graph)
     assert names(graph) == before
     assert remarks(ctx) == []
+
+
+@pytest.mark.parametrize("other", [("max", "Min"), ("min", "Max")])
+def test_the_negated_extreme_of_a_negation_is_one_node(other: tuple[str, str]) -> None:
+    text = f"model m(x: f32[3, 4]) -> (y) {{\n    return -reduce_{other[0]}(-x, axes=[1])\n}}\n"
+    for target in ("directml", "cpu", "onnx"):
+        program = dmlc.compile(dmlc.Source(text, name="m.dml"), target=target, exact=True)
+        assert [node.op_type for node in program.to_onnx().graph.node] == [f"Reduce{other[1]}"]

@@ -120,7 +120,6 @@ PROGRAMS: list[tuple[str, str, str, dict[str, Any]]] = [
     ("rising-after-extreme", "a = exp(x); y = reduce_max(a, axes=[1])", "f32[4, 8]", {}),
     ("scale-after-sum", "a = x * 3.0; y = reduce_sum(a, axes=[1])", "f32[4, 8]", {}),
     ("shift-after-mean", "a = x + 3.0; y = reduce_mean(a, axes=[1])", "f32[4, 8]", {}),
-    ("reduction-of-pad", "a = pad(x, pads=[0, 1, 0, 1]); y = reduce_sum(a, axes=[1])", "f32[4, 8]", {}),
     (
         "fuse-layer-norm",
         "a = reduce_mean(x, axes=[1]); b = x - a; c = b * b; d = reduce_mean(c, axes=[1]); e = d + 0.001; "

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from dmlc.passes.fold_constants import MOVE_RULES
 from dmlc.passes.hoist.extremum import RisingAfterExtreme
-from dmlc.passes.hoist.layouts import ReductionBeforeExpand, ReductionOfConcat, ReductionOfPad
+from dmlc.passes.hoist.layouts import ReductionBeforeExpand, ReductionOfConcat
 from dmlc.passes.hoist.linear import ScaleAfterSum, ShiftAfterMean, SumOfSums
 from dmlc.passes.manager import REASSOCIATES, PassContext
 from dmlc.passes.rewrite import RewritePass, Rule
@@ -28,4 +28,4 @@ class Hoist(RewritePass, frozen=True):
         rules: list[type[Rule[Any]]] = [RisingAfterExtreme, ScaleAfterSum, ShiftAfterMean]
         if context.capabilities.costs is not None:
             rules.append(SumOfSums)
-        return [*rules, ReductionOfConcat, ReductionOfPad, ReductionBeforeExpand, *MOVE_RULES]
+        return [*rules, ReductionOfConcat, ReductionBeforeExpand, *MOVE_RULES]

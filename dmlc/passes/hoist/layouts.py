@@ -1,4 +1,4 @@
-"""Rules of ``hoist`` for operations that copy elements: concat, pad and expand."""
+"""Rules of ``hoist`` for operations that copy elements: concat and expand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from dmlc.ir import Graph, Node, Operation, Shape, Value, product
 from dmlc.ir.dtype import f16
 from dmlc.ops.binary import DIV
-from dmlc.ops.move import CONCAT, EXPAND, PAD, ConcatAttributes, ExpandAttributes, PadAttributes
+from dmlc.ops.move import CONCAT, EXPAND, ConcatAttributes, ExpandAttributes
 from dmlc.ops.reduce import (
     EXTREMES,
     GOES_ON,
@@ -21,7 +21,6 @@ from dmlc.ops.reduce import (
     REDUCTIONS,
     ReduceAttributes,
     Reduction,
-    reduction_of,
 )
 from dmlc.ops.rules import reduced_shape
 from dmlc.passes.choose_lowering.plan import Sizes, Work
@@ -161,44 +160,6 @@ def _count(root: Node) -> int | None:
     """Return the number of elements reduced to one, if it is known."""
     count = product([root.operand("x").shape[a] for a in root.attributes_as(ReduceAttributes).axes])
     return count if isinstance(count, int) else None
-
-
-class ReductionOfPad(Rule[Match]):
-    """reduce_sum(pad(x)) becomes reduce_sum(x), and so on where what is padded with changes nothing.
-
-    That is 0 for sums and norms, 1 for products, the type's lowest for max and its highest for min. ``exact`` for max
-    and min and for integers; float sums may add in another order.
-    """
-
-    name = "reduction-of-pad"
-    roots = tuple([op for op in REDUCTIONS if op.neutral is not None])  # a pad changes the count of a mean
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        inner = node.operand("x").producer
-        if inner is None or inner.op is not PAD:
-            return None
-        axes, pads = node.attributes_as(ReduceAttributes).axes, inner.attributes_as(PadAttributes).pads
-        padded = any(pads[a] != 0 or pads[a + len(pads) // 2] != 0 for a in axes)
-        return Match(node, (inner,)) if padded else None
-
-    def check(self, match: Match, graph: Graph) -> Miss | None:
-        root, inner = match.root, match.consumed[0]
-        record = inner.attributes_as(PadAttributes)
-        if record.value != reduction_of(root).neutral_of(root.result.type.dtype):
-            return Miss("padding with {0} may change {1}", (record.value, root.op.name))
-        axes, rank = root.attributes_as(ReduceAttributes).axes, inner.result.type.rank
-        kept = [i % rank for i, d in enumerate(record.pads) if d != 0 and i % rank not in axes]
-        if kept:
-            return Miss("axis {0} is padded too and stays", (kept[0],))
-        return used_elsewhere(inner.result)
-
-    def class_of(self, match: Match, graph: Graph, context: PassContext) -> str:
-        adds_floats = match.root.op not in EXTREMES and match.root.result.type.dtype.is_float
-        return REASSOCIATES if adds_floats else EXACT
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        root, inner = match.root, match.consumed[0]
-        return [rewriter.add(root.op, [inner.operand("x")], root.attributes)]
 
 
 class _BroadcastMatch(Match, eq=False, kw_only=True):

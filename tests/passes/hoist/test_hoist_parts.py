@@ -9,8 +9,8 @@ import pytest
 from pass_helpers import ALL, Building, check_numbers, context, ledger, names, remarks, run
 
 from dmlc.ir import DType, Operation, symbol
-from dmlc.ir.dtype import bool_, f16, f32, i32, i64, u8
-from dmlc.ops.move import CONCAT, EXPAND, PAD
+from dmlc.ir.dtype import bool_, f16, f32, i32, i64
+from dmlc.ops.move import CONCAT, EXPAND
 from dmlc.ops.reduce import (
     REDUCE_L1,
     REDUCE_L2,
@@ -18,7 +18,6 @@ from dmlc.ops.reduce import (
     REDUCE_MAX,
     REDUCE_MEAN,
     REDUCE_MIN,
-    REDUCE_PROD,
     REDUCE_SUM,
     REDUCE_SUM_SQUARE,
 )
@@ -129,56 +128,6 @@ def test_small_and_shared_parts_stay() -> None:
     ctx = check_numbers(PASS, graph, context("cpu"))
     assert names(graph) == ["concat", "reduce_max"]
     assert "used 2 times" in remarks(ctx)[0]
-
-
-# --- pads
-
-
-@pytest.mark.parametrize(
-    ("reduction", "value", "dtype", "how"),
-    [
-        (REDUCE_MAX, -np.inf, f32, "exact"),
-        (REDUCE_MIN, np.inf, f16, "exact"),
-        (REDUCE_MAX, 0, u8, "exact"),
-        (REDUCE_MIN, 2**31 - 1, i32, "exact"),
-        (REDUCE_SUM, 0, i32, "exact"),
-        (REDUCE_SUM, 0, f32, "reassociates"),
-        (REDUCE_L1, 0, f32, "reassociates"),
-        (REDUCE_L2, 0, f32, "reassociates"),
-        (REDUCE_PROD, 1, f32, "reassociates"),
-        (REDUCE_LOG_SUM_EXP, -np.inf, f32, "reassociates"),
-    ],
-)
-def test_pads_that_change_nothing(reduction: Operation, value: float, dtype: DType, how: str) -> None:
-    b = Building(n=(0, 9))
-    x = b.input("x", ("n", 3, 4), dtype)
-    graph = b.done(b(reduction, b(PAD, x, pads=[0, 1, 2, 0, 0, 3], value=value), axes=[1, 2], keepdims=False))
-    ctx = check_numbers(PASS, graph, context("numpy"), exact=how == "exact", binding={"n": 2})
-    assert names(graph) == [reduction.name]
-    assert ledger(ctx) == [("reduction-of-pad", how)]
-
-
-@pytest.mark.parametrize(
-    ("reduction", "value", "pads", "why"),
-    [
-        (REDUCE_MAX, 0, [0, 1, 0, 0], "padding with 0 may change reduce_max"),
-        (REDUCE_SUM, 1, [0, 1, 0, 0], "padding with 1 may change reduce_sum"),
-        (REDUCE_SUM, 0, [1, 1, 0, 0], "axis 0 is padded too and stays"),
-    ],
-)
-def test_pads_that_stay(reduction: Operation, value: float, pads: list[int], why: str) -> None:
-    b = Building()
-    graph = b.done(b(reduction, b(PAD, b.input("x", (3, 4)), pads=pads, value=value), axes=[1]))
-    ctx = check_numbers(PASS, graph, context(allowed=ALL))
-    assert names(graph) == ["pad", reduction.name]
-    assert remarks(ctx) == [why]
-
-
-def test_a_pad_of_other_axes_is_no_pattern() -> None:
-    b = Building()
-    graph = b.done(b(REDUCE_SUM, b(PAD, b.input("x", (3, 4)), pads=[1, 0, 0, 0]), axes=[1]))
-    assert remarks(check_numbers(PASS, graph)) == []
-    assert names(graph) == ["pad", "reduce_sum"]
 
 
 # --- expands

@@ -154,7 +154,7 @@ def _line(error: Exception) -> str:
 ADDS_NODES = frozenset(
     (
         *("exact-mean", "lower-group-norm", "remainder-by-division", "shift-log-sum-exp"),
-        *("hardmax-merged", "log-sum-exp-in-parts"),
+        *("hardmax-merged", "log-sum-exp-in-parts", "lower-log-sum-exp"),
         *("gelu-operator", "merge-matmul-batch", "merge-trilu-batch", "power-by-products", "slices-of-gate"),
         *("full-attention-bias", "lp-norm-in-parts", "matmul-of-letters", "merge-product-batch", "plain-skip-norm"),
     )

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import numpy as np
-
 from dmlc.ir import Graph, Node, Value, product
 from dmlc.ir.dtype import f16, f32
-from dmlc.ops.binary import ADD, SUB
-from dmlc.ops.choose import CLIP, ClipAttributes
-from dmlc.ops.elementwise import EXP, LOG, UNARY, UnaryOperation
+from dmlc.ops.elementwise import UNARY, UnaryOperation
 from dmlc.ops.index import GATHER, GATHER_ELEMENTS, GatherAttributes, IndexAttributes
 from dmlc.ops.move import EXPAND, ExpandAttributes
-from dmlc.ops.reduce import REDUCE_LOG_SUM, REDUCE_LOG_SUM_EXP, REDUCE_MAX, REDUCE_SUM, ReduceAttributes
+from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP, REDUCE_MAX, ReduceAttributes
 from dmlc.passes.layouts import reshape_ones
 from dmlc.passes.legalize.widen import LegalRule
 from dmlc.passes.manager import PassContext
 from dmlc.passes.node_maker import Maker, composed_of, dtype_of
+from dmlc.passes.primitives import log_sum_exp
 from dmlc.passes.rewrite import Match, RewritePass, Rule
 from dmlc.targets.needed_kernels import UNCHECKED
 
@@ -95,20 +92,29 @@ class LogSumExpBesideMax(LegalRule):
     def make(self, node: Node, make: Maker) -> Value:
         beside, axes, own = _maximum_beside(node), node.attributes_as(ReduceAttributes).axes, dtype_of(node)
         assert beside is not None
-        home = own.accumulator
         kept = tuple([1 if axis in axes else size for axis, size in enumerate(node.operand("x").shape)])
-        largest = float(np.finfo(home.numpy).max)
         peak = make(REDUCE_MAX, node.operand("x"), attributes=beside.attributes)
-        peak = make.cast(reshape_ones(make.rewriter, peak, kept), home)
-        peak = make(CLIP, peak, attributes=ClipAttributes(min=-largest, max=largest))
-        powers = make(EXP, make(SUB, make.cast(node.operand("x"), home), peak))
-        record = ReduceAttributes(axes=axes, keepdims=True)
-        if self.capabilities.target.costs is None:
-            total = make(REDUCE_LOG_SUM, powers, attributes=record)
-        else:  # a kernel of its own is slower there
-            total = make(LOG, make(REDUCE_SUM, powers, attributes=record))
-        out = reshape_ones(make.rewriter, make(ADD, total, peak), node.result.shape)
-        return make.cast(out, own)
+        peak = make.cast(reshape_ones(make.rewriter, peak, kept), own.accumulator)
+        return log_sum_exp(make, node, is_fused=self.capabilities.target.costs is None, peak=peak)
+
+
+class LowerLogSumExp(LegalRule):
+    """A log-sum-exp has its maximum taken out.
+
+    DirectML's own operator overflows, and ONNX Runtime's CPU provider is several times faster so. A node of a model
+    keeps ONNX's operator, and so does a model's log-sum-exp that is to run anywhere. ``shift-log-sum-exp`` takes up
+    those that go wrong on DirectML, where that is allowed.
+    """
+
+    name = "lower-log-sum-exp"
+    roots = (REDUCE_LOG_SUM_EXP,)
+
+    def wants(self, node: Node, graph: Graph) -> bool:
+        is_one_node = node.origin is not None or (graph.dims.least == 0 and self.capabilities.target.portable)
+        return not is_one_node and bool(node.attributes_as(ReduceAttributes).axes)
+
+    def make(self, node: Node, make: Maker) -> Value:
+        return log_sum_exp(make, node, is_fused=self.capabilities.target.costs is None)
 
 
 def _maximum_beside(node: Node) -> Node | None:
@@ -120,7 +126,7 @@ def _maximum_beside(node: Node) -> Node | None:
 
 #: The first opset whose GatherND has batch_dims.
 _GATHER_ND = 12
-_RULES: Sequence[type[LegalRule]] = (ComposeUnary, GatherByElements, LogSumExpBesideMax)
+_RULES: Sequence[type[LegalRule]] = (ComposeUnary, GatherByElements, LogSumExpBesideMax, LowerLogSumExp)
 
 
 class Compose(RewritePass, frozen=True):

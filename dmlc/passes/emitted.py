@@ -19,7 +19,7 @@ _CASTS = 2
 #: More than any pattern has: the operation cannot be computed in that dtype at all.
 _NEVER = 1000
 #: The nodes of a log-sum-exp with the maximum taken out and kept finite; one more where a sum is cheaper alone.
-_SHIFTED = 7
+_SHIFTED = 6
 #: The norm, the test for 0, the choice of the divisor and the division.
 _LP_NORM_IN_PARTS = 4
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dmlc.passes.canonicalize_reduce import CanonicalizeReduce
 from dmlc.passes.compose import Compose
 from dmlc.passes.cse import Cse
@@ -44,7 +46,8 @@ def default_pipeline(
     """
     passes: list[Pass] = [*fusions(narrow_f64=narrow_f64, accumulate_f32=accumulate_f32)]
     if target.kernels is not None:
-        passes += [Compose(), Cse()]
+        passes += [Compose(), *_first_lowerings(target)]
+        passes.append(FixedPoint((Cse(), CanonicalizeReduce(), Hoist(), Dce())))
     if target.code != "numpy" or lower_hardmax:  # NumPy code says hardmax over any axes
         passes.append(LowerHardmax())
     if target.costs is not None:
@@ -57,7 +60,7 @@ def default_pipeline(
     if target.code != "numpy" and (target.provider is not None or target.costs is None):
         # A repair may undo another, or the operation that it stands beside. A lowering by costs must stay as it is.
         repairs = () if target.provider is None else (Repair(),)
-        again = (FoldConstants(), FoldConv(), CanonicalizeReduce(), Cse(), Dce())
+        again = (FoldConstants(), FoldConv(), CanonicalizeReduce(), Hoist(), Cse(), Dce())
         passes.append(FixedPoint((*repairs, *again)))
     if target.kernels is not None:
         passes.append(Legalize())
@@ -65,6 +68,15 @@ def default_pipeline(
     if target.code != "numpy":
         passes.append(StopRepetition())
     return PassManager((*passes, F16Advice(), QuantizedAdvice()))
+
+
+def _first_lowerings(target: Target) -> Sequence[Pass]:
+    """Lowerings by costs whose parts the rewrites around them merge with."""
+    if target.costs is None:
+        return ()
+    from dmlc.passes.choose_lowering import FIRST, ChooseLowering
+
+    return (ChooseLowering(groups=FIRST),)
 
 
 def fusions(*, narrow_f64: bool = False, accumulate_f32: bool = False) -> tuple[Pass, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from dmlc.ir import Dim, DType, Operation, Value
+from dmlc.ir import DType, Node, Operation, Value
 from dmlc.ops.binary import ADD, DIV, EQUAL, MUL, SUB
 from dmlc.ops.choose import CLIP, WHERE, ClipAttributes
 from dmlc.ops.elementwise import ABS, EXP, LOG, SQRT
@@ -17,13 +17,14 @@ from dmlc.ops.normalize import SOFTMAX
 from dmlc.ops.reduce import (
     REDUCE_L1,
     REDUCE_L2,
+    REDUCE_LOG_SUM,
     REDUCE_MAX,
     REDUCE_MEAN,
     REDUCE_SUM,
     ReduceAttributes,
     Reduction,
 )
-from dmlc.passes.layouts import reshape_ones
+from dmlc.passes.layouts import is_unit, reshape_ones
 from dmlc.passes.node_maker import Maker
 
 _AFTER = {"sqrt": SQRT, "log": LOG}
@@ -44,16 +45,28 @@ def softmax(make: Maker, op: Operation, x: Value, axes: Sequence[int]) -> Value:
     return make(DIV, powers, total) if op is SOFTMAX else make(SUB, shifted, make(LOG, total))
 
 
-def log_sum_exp(make: Maker, x: Value, axes: Sequence[int], shape: Sequence[Dim]) -> Value:
-    """The maximum, powers of what is below it, their sum, its logarithm, and their sum, in the given shape.
+def log_sum_exp(make: Maker, node: Node, *, is_fused: bool = False, peak: Value | None = None) -> Value:
+    """The maximum, powers of what is below it, their sum, its logarithm, and their sum, for a log-sum-exp.
 
-    An infinite maximum counts as the largest number, so that no infinity is subtracted from itself.
+    An infinite maximum counts as the largest number, so that no infinity is subtracted from itself. ``is_fused`` takes
+    the logarithm of the sum in one operation. ``peak`` is the maximum in the accumulation dtype, with its axes kept,
+    where there is one. Axes go last, so that a reduction behind the node can take them out.
     """
-    over = ReduceAttributes(axes=tuple(axes), keepdims=True)
+    axes = node.attributes_as(ReduceAttributes).axes
+    out = accumulated(make, node.operand("x"), lambda x: _shifted(make, x, axes, peak, is_fused))
+    return reshape_ones(make.rewriter, out, node.result.shape)
+
+
+def _shifted(make: Maker, x: Value, axes: Sequence[int], peak: Value | None, is_fused: bool) -> Value:
+    counting = tuple([axis for axis in axes if not is_unit(make.rewriter.graph, x.shape[axis])]) or tuple(axes[:1])
+    over = ReduceAttributes(axes=counting, keepdims=True)
     largest = float(np.finfo(x.type.dtype.numpy).max)
-    peak = make(CLIP, make(REDUCE_MAX, x, attributes=over), attributes=ClipAttributes(min=-largest, max=largest))
-    total = make(REDUCE_SUM, make(EXP, make(SUB, x, peak)), attributes=over)
-    return reshape_ones(make.rewriter, make(ADD, make(LOG, total), peak), tuple(shape))
+    peak = make(REDUCE_MAX, x, attributes=over) if peak is None else peak
+    peak = make(CLIP, peak, attributes=ClipAttributes(min=-largest, max=largest))
+    powers = make(EXP, make(SUB, x, peak))
+    if is_fused:
+        return make(ADD, make(REDUCE_LOG_SUM, powers, attributes=over), peak)
+    return make(ADD, make(LOG, make(REDUCE_SUM, powers, attributes=over)), peak)
 
 
 def total_in_parts(make: Maker, op: Reduction, x: Value, record: ReduceAttributes) -> Value:

@@ -136,15 +136,20 @@ def test_log_sum_exp_over_no_axis_is_its_operand(target: str) -> None:
     graph = b.done(*[b.graph.add(op, [value], record).result for op in (REDUCE_MAX, REDUCE_LOG_SUM_EXP)])
     assert "reduce_log_sum_exp" not in composed(graph, target)
     assert_equal([x, x], evaluate(graph, {"x": x}))
-
-
-def test_log_sum_exp_beside_another_maximum_stays() -> None:
-    assert "reduce_log_sum_exp" in composed(beside([0]))
-    assert "reduce_log_sum_exp" in composed(beside([0, 1]))
     b = Building()
-    x = b.input("x", (3, 4))
-    alone = b.done(b(REDUCE_LOG_SUM_EXP, x, axes=[1]))
-    assert composed(alone) == ["reduce_log_sum_exp"]
+    alone = b.done(b.graph.add(REDUCE_LOG_SUM_EXP, [b.input("x", x.shape)], record).result)
+    assert composed(alone, target) == ["reduce_log_sum_exp"]
+
+
+def test_log_sum_exp_beside_another_maximum_takes_its_own_out() -> None:
+    assert composed(beside([0])).count("reduce_max") == 2
+    assert composed(beside([0, 1])).count("reduce_max") == 2
+    b = Building()
+    x = b.input("x", (3, 4, 1))
+    graph = b.done(b(REDUCE_LOG_SUM_EXP, x, axes=[1, 2], keepdims=False))
+    assert composed(graph) == ["reduce_max", "clip", "sub", "exp", "reduce_log_sum", "add", "squeeze"]
+    (peak,) = [node for node in graph if node.op is REDUCE_MAX]
+    assert peak.attributes == ReduceAttributes(axes=(1,), keepdims=True)
 
 
 def test_log_sum_exp_of_a_model_stays_one_node_where_it_may_run_anywhere() -> None:
@@ -163,5 +168,10 @@ def test_log_sum_exp_that_a_model_spells_out_is_one_node_where_it_may_run_anywhe
 
 
 def test_the_ledger_names_the_rules() -> None:
-    for graph, rule in ((one("silu"), "compose-unary"), (beside([1]), "log-sum-exp-beside-max")):
+    rules = (
+        (one("silu"), "compose-unary"),
+        (beside([1]), "log-sum-exp-beside-max"),
+        (beside([0]), "lower-log-sum-exp"),
+    )
+    for graph, rule in rules:
         assert ledger(run(Compose(), graph, context("onnx"))) == [(rule, "exact")]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.codegen.onnx.registry import lowers
 from dmlc.ir import Node, product
@@ -63,27 +61,9 @@ def log_sum(emitter: Emitter, powers: str, axes: Sequence[int]) -> str:
 
 @lowers(r.REDUCE_LOG_SUM_EXP)
 def log_sum_exp(emitter: Emitter, node: Node) -> str:
-    """With the maximum taken out: DirectML's own operator overflows, and on ONNX Runtime's CPU provider this is
-    several times faster. An infinite maximum is brought back to the largest number, so that no inf - inf arises.
-
-    An imported model that is to run anywhere keeps ONNX's own operator, and so does a node of a model that no rewrite
-    took up. ``shift-log-sum-exp`` takes up the nodes that go wrong on DirectML, where that is allowed."""
+    """A log-sum-exp that no pass has taken the maximum out of."""
     a, x = node.attributes_as(r.ReduceAttributes), node.operand("x")
     if not a.axes:
         return emitter.of(x)
-    if node.origin is not None or (emitter.graph.dims.least == 0 and emitter.target.portable):
-        emitter.note("ReduceLogSumExp of nothing but -inf is NaN on ONNX Runtime up to 1.26")
-        return reduce(emitter, "ReduceLogSumExp", emitter.of(x), a.axes, a.keepdims)
-    home = x.type.dtype.accumulator
-    name = emitter.cast(emitter.of(x), home, have=x.type.dtype)
-    largest = float(np.finfo(home.numpy).max)
-    axes = [axis for axis in a.axes if x.shape[axis] != 1] or a.axes[:1]
-    peak = reduce(emitter, "ReduceMax", name, axes, True)
-    for op_type, bound in (("Max", -largest), ("Min", largest)):
-        peak = emitter.op(op_type, [peak, emitter.scalar(bound, home)])
-    powers = emitter.op("Exp", [emitter.op("Sub", [name, peak])])
-    total = emitter.op("Add", [log_sum(emitter, powers, axes), peak])
-    if not a.keepdims:
-        kept = tuple([1 if axis in a.axes else size for axis, size in enumerate(x.shape)])
-        total = emitter.squeeze("Squeeze", total, a.axes, kept, node.result.shape)
-    return emitter.cast(total, x.type.dtype, have=home)
+    emitter.note("ReduceLogSumExp of nothing but -inf is NaN on ONNX Runtime up to 1.26")
+    return reduce(emitter, "ReduceLogSumExp", emitter.of(x), a.axes, a.keepdims)

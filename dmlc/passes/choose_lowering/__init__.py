@@ -22,14 +22,15 @@ from dmlc.targets.cost import CostModel
 #: No memory holds a tensor of more elements: such a node is in no model that runs, and its sizes fit no constant.
 _MOST_ELEMENTS = 2**48
 
+#: Plans whose parts are brought to their canonical form before the others see them.
+FIRST: tuple[Sequence[type[Plan]], ...] = (log_sum_exp.PLANS,)
 #: The plans in their order. A group is the plans of one file. Groups run one after another, so that what a plan of one
 #: makes is offered to the plans of those that follow.
-GROUPS: Sequence[Sequence[type[Plan]]] = (
+GROUPS: tuple[Sequence[type[Plan]], ...] = (
     hardmax.PLANS,
     arg.PLANS,
     extremes.PLANS,
     softmax.PLANS,
-    log_sum_exp.PLANS,
     norm.PLANS,
     reduce.PLANS,
 )
@@ -48,18 +49,19 @@ class ChooseLowering(RewritePass, frozen=True):
     summary: ClassVar[str] = "Take the lowering that costs least on the target."
     rewrite_class: ClassVar[str] = REASSOCIATES
 
+    groups: tuple[Sequence[type[Plan]], ...] = GROUPS
+
     def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
-        return [_as_rule(plan) for group in _groups(context) for plan in group if not issubclass(plan, Standing)]
+        return [_as_rule(plan) for group in self._groups(context) for plan in group if not issubclass(plan, Standing)]
 
     def run(self, graph: Graph, context: PassContext) -> bool:
         changed = False
-        for group in _groups(context):
+        for group in self._groups(context):
             changed |= _Chooser(graph, [plan(context) for plan in group], context).run()
         return changed
 
-
-def _groups(context: PassContext) -> Sequence[Sequence[type[Plan]]]:
-    return GROUPS if context.capabilities.table is not None and context.target.costs is not None else ()
+    def _groups(self, context: PassContext) -> Sequence[Sequence[type[Plan]]]:
+        return self.groups if context.capabilities.table is not None and context.target.costs is not None else ()
 
 
 def _as_rule(plan: type[Plan]) -> type[Rule[Any]]:

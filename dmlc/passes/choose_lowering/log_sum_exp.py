@@ -10,25 +10,20 @@ from dmlc.ir import Graph, Node, Value
 from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP, REDUCE_MAX
 from dmlc.passes.choose_lowering.plan import Maker, Plan, Sizes, Standing, Step
 from dmlc.passes.choose_lowering.reduce import axes_of, chain_steps, home_of, why_not_in_parts
-from dmlc.passes.choose_lowering.softmax import one_reduction, shifted_powers
+from dmlc.passes.choose_lowering.softmax import shifted_powers
 from dmlc.passes.manager import REASSOCIATES
-from dmlc.passes.primitives import accumulated, log_sum_exp
+from dmlc.passes.primitives import log_sum_exp
 
 
 class LogSumExpAsItStands(Standing):
-    """A model's node is one, whatever the opset; what a program says has the maximum taken out."""
+    """One node. The maximum is taken out of all others before."""
 
     roots = (REDUCE_LOG_SUM_EXP,)
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
-        shape, home = sizes.of(node.operand("x")), home_of(node)
-        powers, small = shifted_powers(home, shape, axes_of(node), one_reduction, log=True)
-        if self.is_written(node):
-            return [Step("ReduceLogSumExp", home, math.prod(shape), small)]
-        return [*powers, *[Step("others", home, small, small)] * 3]
-
-    def is_written(self, node: Node) -> bool:
-        return node.origin is not None
+        shape, home, axes = sizes.of(node.operand("x")), home_of(node), axes_of(node)
+        small = math.prod(shape) // max(math.prod([shape[a] for a in axes]), 1)
+        return [Step("ReduceLogSumExp", home, math.prod(shape), small)]
 
 
 class LogSumExpInParts(Plan):
@@ -50,8 +45,7 @@ class LogSumExpInParts(Plan):
         return [*powers, *[Step("others", home, small, small)] * 2]
 
     def build(self, node: Node, make: Maker) -> Sequence[Value]:
-        shape = node.result.shape
-        return [accumulated(make, node.operand("x"), lambda x: log_sum_exp(make, x, axes_of(node), shape))]
+        return [log_sum_exp(make, node)]
 
 
 PLANS: Sequence[type[Plan]] = (LogSumExpAsItStands, LogSumExpInParts)

@@ -441,7 +441,7 @@ class SumByProduct(Plan):
         weight = 1 / rows if node.op is REDUCE_MEAN else 1
         row = make(FULL, attributes=FullAttributes(shape=(1, rows), value=weight, dtype=home))
         made = make(MATMUL, row, make.reshape(make.cast(node.operand("x"), home), view.sizes))
-        return [make.cast(make.reshape(made, node.result.shape), node.result.type.dtype)]
+        return [make.reshape(make.cast(made, node.result.type.dtype), node.result.shape)]
 
 
 PLANS: Sequence[type[Plan]] = (

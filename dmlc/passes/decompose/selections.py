@@ -52,14 +52,10 @@ class DecomposeReduction(Decomposition):
         return None if node.attributes_as(ReduceAttributes).axes else Miss("it is over no axis")
 
     def parts(self, node: Node, make: Maker) -> Sequence[Value]:
-        record, shape = node.attributes_as(ReduceAttributes), node.result.shape
-
-        def compute(x: Value) -> Value:
-            if node.op is REDUCE_LOG_SUM_EXP:
-                return log_sum_exp(make, x, record.axes, shape)
-            return total_in_parts(make, reduction_of(node), x, record)
-
-        return [accumulated(make, node.operand("x"), compute)]
+        if node.op is REDUCE_LOG_SUM_EXP:
+            return [log_sum_exp(make, node)]
+        record = node.attributes_as(ReduceAttributes)
+        return [accumulated(make, node.operand("x"), lambda x: total_in_parts(make, reduction_of(node), x, record))]
 
 
 class DecomposeHardmax(Decomposition):

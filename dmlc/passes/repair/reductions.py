@@ -17,6 +17,7 @@ from dmlc.ops.reduce import EXTREMES, REDUCE_LOG_SUM_EXP, ReduceAttributes, redu
 from dmlc.ops.select import ARGMAX, ARGMIN, TOP_K, ArgAttributes, TopKAttributes
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.node_maker import Maker, dtype_of
+from dmlc.passes.primitives import log_sum_exp
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 from dmlc.targets import dispatch_cost, dispatches
 
@@ -37,11 +38,10 @@ class ShiftLogSumExp(Rule[Match]):
     def match(self, node: Node, graph: Graph) -> Match | None:
         (failure,) = self.repairs
         wrong = self.capabilities.has_fault(failure, "ReduceLogSumExp", "T", dtype_of(node))
-        return Match(node) if wrong and node.origin is not None else None
+        return Match(node) if wrong else None
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        root = match.root
-        return [rewriter.add(root.op, root.operands, root.attributes)]
+        return [log_sum_exp(Maker(rewriter), match.root, is_fused=True)]
 
 
 class NarrowExtreme(Rule[Match]):

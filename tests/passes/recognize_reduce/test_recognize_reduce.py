@@ -147,7 +147,7 @@ def test_on_directml_it_stays_as_it_is_written() -> None:
 def test_on_directml_the_operator_is_written_with_the_shift() -> None:
     m = model([node("ReduceLogSumExp", ["x", "a"], ["y"], keepdims=1)], opset=18, a=[1])
     large = np.full((3, 4), 200, np.float32)
-    program = check(m, ["ReduceMax", "Max", "Min", "Sub", "Exp", "ReduceLogSum", "Add"], feeds=[large])
+    program = check(m, ["ReduceMax", "Clip", "Sub", "Exp", "ReduceLogSum", "Add"], feeds=[large])
     assert np.isfinite(program.run({"x": large}, "cpu")["y"]).all()
     check(m, ["ReduceLogSumExp"], target="onnx")
 

@@ -12,7 +12,16 @@ from dmlc.api import opsets
 from dmlc.api.arguments import REWRITES, check_argument, check_arguments
 from dmlc.api.chosen_target import chosen_target
 from dmlc.api.program import BACKENDS, SUFFIXES, Profile, Program, emitted, emitted_to, kind_of, with_results
-from dmlc.api.sources import Choice, ProgramSource, TextSource, choice_of, load, name_of, onnx_model
+from dmlc.api.sources import (
+    Choice,
+    ProgramSource,
+    TextSource,
+    check_model_name,
+    choice_of,
+    load,
+    name_of,
+    onnx_model,
+)
 from dmlc.diagnostics import DmlcError, Source, naming, refuses
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Graph
@@ -57,7 +66,8 @@ def compile(
     ``bind`` fixes dims by name; a dim has one size everywhere. ``shapes={"x": (1, 3, None)}`` fixes sizes of inputs,
     named or not, and open ranks; None leaves a size as it is. ``ranges={"x": (0, 1)}`` promises that every element fed
     to x lies within these bounds and is not NaN. ``profiles={"batch": (1, 8), "seq": 128}`` also compiles a program for
-    each combination of these sizes; see ``docs/profiles.md``. ``model`` picks one of several in a file. ``include`` are
+    each combination of these sizes; see ``docs/profiles.md``. ``model`` picks one of several in a file;
+    a graph and an ONNX model have one, of their own name. ``include`` are
     folders in which ``use`` and ``load`` look after the program's own. ``limits={"nodes": 3_000_000}`` changes how much
     is read before it is refused; see ``docs/limits.md``.
 
@@ -117,6 +127,7 @@ def _profiles(
 
 def _program(source: ProgramSource, choice: Choice, options: Options, *, asked: bool) -> Program:
     proto = onnx_model(source, options.limits)
+    check_model_name(source if proto is None else proto[0], choice)
     if proto is None:
         program = opsets.written(source, choice, options, asked=asked)
     else:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from dmlc import ir
 from dmlc.api.arguments import check_arguments
-from dmlc.diagnostics import Source, fail
+from dmlc.diagnostics import Source, fail, option
 from dmlc.diagnostics.catalogue import builder as builder_codes
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue.runs import UNKNOWN_CHOICE
@@ -121,6 +121,15 @@ def choice_of(model: str | None, include: Sequence[str | os.PathLike[str]]) -> C
         if not folder.is_dir():
             raise fail(UNKNOWN_CHOICE, f"the included folder {folder} does not exist", exit_code=2)
     return Choice(model, folders)
+
+
+def check_model_name(source: ProgramSource, choice: Choice) -> None:
+    """Raises ``DmlcError`` E0209 where the chosen model is not that of a builder's graph or an ONNX model."""
+    graph = getattr(source, "graph", None)
+    if choice.model is not None and graph is not None and graph.name != choice.model:
+        message = f"the source is one model, {graph.name or 'without a name'}, not {choice.model}"
+        help = f"leave out {option('--model', 'model=')}: it picks one of several models in a file"
+        raise fail(name_codes.WHICH_MODEL, message, help=help)
 
 
 def load(source: ProgramSource, choice: Choice, opset: int, limits: Limits) -> ir.Graph:

@@ -293,3 +293,15 @@ def test_choices_of_another_type() -> None:
     assert dmlc.compile(built(), shapes=None, bind=None, limits=None, only_rules=None).opset == 21
     with pytest.raises(dmlc.DmlcError, match="there is no backend 3"):
         dmlc.compile(built()).run({"x": np.zeros((2, 4), np.float32)}, backend=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("source", ["graph", "model"])
+def test_the_name_of_another_model_is_refused(source: str) -> None:
+    g = dmlc.Graph("heads")
+    g.output("y", dmlc.exp(g.input("x", dtype="float32", shape=(3,))))
+    given = g if source == "graph" else dmlc.compile(g).to_onnx()
+    assert dmlc.compile(given, model="heads").signature.name == "heads"
+    with pytest.raises(dmlc.DmlcError) as caught:
+        dmlc.compile(given, model="tails")
+    assert caught.value.diagnostics[0].code.id == "E0209"
+    assert "the source is one model, heads, not tails" in str(caught.value)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from pass_helpers import Building, check_numbers, ledger, names, remarks, run
 
+import dmlc
 from dmlc.ir import Value, symbol
 from dmlc.ir.dtype import bool_, f16
 from dmlc.ops.binary import ADD, MUL
@@ -323,3 +324,25 @@ def test_a_transpose_between_reshapes_that_others_need_stays() -> None:
     ctx = run(PASS, b.done(b(RESHAPE, turned, shape=[2, 4, 8, 5]), turned))
     assert names(b.graph) == ["reshape", "transpose", "reshape"]
     assert any("is used 2 times" in remark for remark in remarks(ctx))
+
+
+_GIVEN = """model t(y: f32[m], x: f32[9], c: bool[9]) -> (z) {
+    k = onnx.Compress(x, c, axis=0)
+    r = reshape(k, shape=[m])
+    z = reshape(r, shape=[m, 1])
+    return z
+}"""
+_EVEN = """dim K in 2..9
+model t(x: f32[N, K]) -> (z) {
+    r = reshape(x, shape=[N, K // 2, 2])
+    z = reshape(r, shape=[N, K // 2 * 2])
+    return z
+}"""
+
+
+@pytest.mark.parametrize(("text", "sizes"), [(_GIVEN, ["m", "1"]), (_EVEN, ["N", "K"])], ids=["given", "even"])
+def test_the_size_of_joined_reshapes_is_in_its_plainest_form(text: str, sizes: list[str]) -> None:
+    """The size of an input, not that of an operator's result, and no quotient that other sizes leave a remainder of."""
+    program = dmlc.compile(dmlc.Source(text), target="onnx")
+    assert [entry.rule for entry in program.ledger] == ["reshape-chain"]
+    assert [str(size) for _, value in program.graph.outputs for size in value.shape] == sizes

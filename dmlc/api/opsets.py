@@ -204,7 +204,10 @@ def _defined_at(model: onnx.ModelProto, options: Options, *, asked: bool) -> tup
         return model, []
     exact = REASSOCIATES not in options.allowed
     model, names = importers.with_kernels(
-        model, lambda domain, op_type: capabilities.kernel(op_type, domain) is not None, exact=exact
+        model,
+        lambda domain, op_type: capabilities.kernel(op_type, domain) is not None,
+        exact=exact,
+        opset=options.opset,
     )
     family = options.target.family
     return model, [f"{name} is computed by its definition: {family} has no kernel for it" for name in names]

@@ -55,7 +55,7 @@ def in_definitions(model: ModelProto, operators: Set[str]) -> ModelProto:
 
 
 def with_kernels(
-    model: ModelProto, has_kernel: Callable[[str, str], bool], *, exact: bool = False
+    model: ModelProto, has_kernel: Callable[[str, str], bool], *, exact: bool = False, opset: int = 0
 ) -> tuple[ModelProto, list[str]]:
     """The model with a definition in the place of each operator of ``_BY_DEFINITION`` without a kernel, and their
     names.
@@ -63,16 +63,20 @@ def with_kernels(
     The model itself, if it has no such operator, or if one has no definition for its types.
 
     ``has_kernel`` is asked with the domain and the operator. The definitions take operators that DirectML runs; only
-    ``exact`` ones keep every bit.
+    ``exact`` ones keep every bit. In a model that imports no opset of ONNX's own they are of ``opset``.
     """
     own = imported_versions(model.opset_import).get("", 0)
     out = model
+    if not own and opset:
+        own, out = opset, ModelProto()
+        out.CopyFrom(model)
+        out.opset_import.add(version=opset)
     names: list[str] = []
     for _ in range(_MOST_ROUNDS):
         found = operators_of(out)
         left = sorted(key for key in found & (_EXACT if exact else _BY_DEFINITION) if not has_kernel(*key))
         if not left:
-            return out, names
+            return (out, names) if names else (model, [])
         better = _defined(out, own, set(left), _HELD)
         if better is None:
             return model, []

@@ -79,3 +79,24 @@ def test_a_log_sum_exp_of_a_program(target: str, dtype: str) -> None:
     once = dmlc.compile(g, target=target).to_onnx()
     assert "Squeeze" not in [node.op_type for node in once.graph.node]
     assert canonical_form(dmlc.compile(once, target=target).to_onnx()) == canonical_form(once)
+
+
+def test_a_model_of_another_domain_alone() -> None:
+    """It gets the definition of its operator too, for which it imports ONNX's own operators."""
+    text = """<ir_version: 8, opset_import: ["ai.onnx.ml" : 1]> g (float[3, 4] x, int64[2] i) => (float[3, 2] y)
+    { y = ai.onnx.ml.ArrayFeatureExtractor (x, i) }"""
+    model = parser.parse_model(text)
+    once = dmlc.compile(model, target="directml").to_onnx()
+    assert [node.op_type for node in once.graph.node] == ["Gather"]
+    check(model, "directml")
+    assert [node.op_type for node in dmlc.compile(model, target="cpu").to_onnx().graph.node] == [
+        "ArrayFeatureExtractor"
+    ]
+
+
+def test_a_log_sum_exp_of_nothing_over_computed_axes() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 18]> g (float[2, 0, 4] x, int64[1] a) => (float[2, 1, 4] y)
+    { y = ReduceLogSumExp (x, a) }"""
+    model = parser.parse_model(text)
+    assert "Exp" not in [node.op_type for node in dmlc.compile(model, target="directml").to_onnx().graph.node]
+    check(model, "directml")

@@ -129,8 +129,9 @@ class ForeignLogSumExp(Rule[Match]):
         assert dtype is not None
         home = dtype.accumulator
         any_shape = unsized_type(home)
+        like_x = any_shape if x.type.dtype is FOREIGN else x.type.with_dtype(home)
         if home is not dtype:
-            x = make("Cast", any_shape, x, to=_number(home))
+            x = make("Cast", like_x, x, to=_number(home))
         largest = float(np.finfo(home.numpy).max)
         low, high = make.constant(-largest, home), make.constant(largest, home)
 
@@ -139,7 +140,7 @@ class ForeignLogSumExp(Rule[Match]):
             return make("Min", any_shape, make("Max", any_shape, found, low), high)  # no inf - inf
 
         top = peak(True)
-        powers = make("Exp", any_shape, make("Sub", any_shape, x, top))
+        powers = make("Exp", like_x, make("Sub", like_x, x, top))
         total = make("Log", any_shape, make.reduce("ReduceSum", any_shape, powers, axes, keeps))
         out_type = root.result.type if home is dtype else any_shape
         out = make("Add", out_type, total, top if keeps else peak(False))

@@ -33,6 +33,7 @@ _ABSOLUTE = (
 )
 #: Operations that take elements in any order.
 _IN_ANY_ORDER = (REDUCE_PROD, REDUCE_SUM, REDUCE_MEAN)
+_SUMS = (REDUCE_SUM, REDUCE_MEAN)
 #: Operations that subtract a mean: the rounding of that is one of the operand.
 _CENTRED = (MEAN_VARIANCE_NORM, LAYER_NORM)
 
@@ -161,6 +162,8 @@ class _Moving(_Plain):
         return np.where(np.isnan(x), self._rng.choice([np.nan, np.inf, -np.inf], x.shape), x).astype(x.dtype)
 
     def computed(self, node: Node, attributes: Any, operands: list[Any]) -> Any:
+        if node.op in _SUMS and operands[0].dtype.kind == "f" and operands[0].size and self._rng.random() < 0.5:
+            return self._one_by_one(operands[0], attributes, mean=node.op is REDUCE_MEAN)
         found = super().computed(node, attributes, operands)
         if node.op is HARDMAX and operands[0].dtype.kind == "f":  # no element need be 1 beside a NaN
             found = np.where(np.isnan(operands[0]).any(attributes.axes, keepdims=True), 0, found).astype(found.dtype)
@@ -186,6 +189,16 @@ class _Moving(_Plain):
         for axis in axes:
             x = self._rng.permuted(x, axis=axis)
         return x
+
+    def _one_by_one(self, x: Array, attributes: Any, *, mean: bool) -> Array:
+        """The sum in some order, element after element: what overflows on the way hangs on the order."""
+        axes: tuple[int, ...] = attributes.axes
+        kept = [axis for axis in range(x.ndim) if axis not in axes]
+        shape = [1 if axis in axes else size for axis, size in enumerate(x.shape)]
+        flat = x.transpose(*kept, *axes).reshape(*[x.shape[axis] for axis in kept], -1)
+        total = np.cumsum(self._rng.permuted(flat, axis=-1), axis=-1, dtype=np.promote_types(x.dtype, np.float32))
+        found = (total[..., -1] / flat.shape[-1] if mean else total[..., -1]).astype(x.dtype)
+        return found.reshape(shape) if attributes.keepdims else found
 
     def _moved(self, x: Array) -> Array:
         return np.where(np.isfinite(x), x * (1 + self._steps(x)), x).astype(x.dtype)

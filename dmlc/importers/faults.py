@@ -55,6 +55,10 @@ def _nodes(counts: Counter[str]) -> str:
     return f"{total} {'node' if total == 1 else 'nodes'} ({', '.join(names[:_NAMED])}{more})"
 
 
+def _differs(attribute: AttributeProto | None, number: int) -> bool:
+    return attribute is not None and not attribute.ref_attr_name and attribute.i != number
+
+
 class FaultCheck:
     """The faults of one model, and the nodes that could not be checked."""
 
@@ -113,6 +117,9 @@ class FaultCheck:
             if number is not None:
                 fault = f"its attribute {name} {words.refusal(given[number])}"
                 self.report(node, domain, fault, did_you_mean(given[number], words.known) or _HELP)
+            elif words.to is not None and given != [words.known[0]] and _differs(node.attributes.get("to"), words.to):
+                fault = f'its attribute {name} must be {words.known[0]} for the type that it casts to, not "{given[0]}"'
+                self.report(node, domain, fault)
 
     def _report_attribute(self, node: Listed, domain: str, attribute: AttributeProto) -> None:
         """Record why an attribute has no value."""

@@ -1,7 +1,8 @@
 """The words that attributes of ONNX operators take, by operator and opset.
 
 The words are those of the documentation of each attribute (onnx, docs/Changelog.md and docs/Changelog-ml.md). What ONNX
-Runtime takes beyond them was tried with its CPU provider (1.23.2 and 1.32.0); tests try it with the installed one.
+Runtime takes beyond them was tried with its CPU provider (1.23.2 and 1.32.0), and so was each word of its own
+operators; tests try them with the installed one.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
+from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.onnx_schema.signatures import find_signature
 
 
@@ -20,7 +22,8 @@ class Words(Struct, frozen=True):
     """The words of one attribute from the version ``since`` of its operator on.
 
     ONNX documents ``known``. ONNX Runtime takes ``others`` too. With ``any_case`` it takes each in any case, and with
-    ``any_word`` it loads a node of any word.
+    ``any_word`` it loads a node of any word. Words but the first need ``to``, the number of an element type, in the
+    attribute of that name.
     """
 
     known: tuple[str, ...]
@@ -28,6 +31,7 @@ class Words(Struct, frozen=True):
     others: tuple[str, ...] = ()
     any_case: bool = False
     any_word: bool = False
+    to: int | None = None
 
     def unknown(self, given: Sequence[str]) -> int | None:
         """The number of the first word with which no runtime computes the node; None where each is taken."""
@@ -44,7 +48,9 @@ class Words(Struct, frozen=True):
 
 
 #: The newest version of each domain whose documentation was read. Later words are not known here.
-_NEWEST = {"": 28, "ai.onnx.ml": 5, "ai.onnx.preview.training": 1}
+_NEWEST = {"": 28, "ai.onnx.ml": 5, "ai.onnx.preview.training": 1, MICROSOFT: 1}
+#: The number of float8e8m0 among ONNX's element types.
+_FLOAT8E8M0 = 24
 
 _AUTO_PAD = (Words(("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"), others=("",)),)
 _DIRECTION = (Words(("forward", "reverse", "bidirectional")),)
@@ -53,6 +59,11 @@ _ACTIVATIONS = (
     *("Softsign", "Softplus"),
 )
 _GATED = {"direction": _DIRECTION, "activations": (Words(_ACTIVATIONS, any_case=True),)}
+_GEMM_ACTIVATIONS = (
+    *("Relu", "Tanh", "Sigmoid", "LeakyRelu", "ThresholdedRelu", "ScaledTanh", "HardSigmoid", "Elu", "Selu", "Celu"),
+    *("Softsign", "Softplus"),
+)
+_CACHES = (Words(("NONE", "PER_TENSOR", "PER_CHANNEL"), any_case=True),)
 _COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize")
 _FOR_NN, _SYMMETRIC = "tf_half_pixel_for_nn", "half_pixel_symmetric"
 _REDUCTION = (
@@ -74,7 +85,7 @@ ROWS: Mapping[tuple[str, str], Mapping[str, tuple[Words, ...]]] = {
         for op in ("AveragePool", "Conv", "ConvInteger", "ConvTranspose", "LpPool", "MaxPool", "QLinearConv")
     },
     ("", "BitShift"): {"direction": (Words(("LEFT", "RIGHT")),)},
-    ("", "Cast"): {"round_mode": (Words(("up", "down", "nearest")),)},
+    ("", "Cast"): {"round_mode": (Words(("up", "down", "nearest"), to=_FLOAT8E8M0),)},
     ("", "CastLike"): {"round_mode": (Words(("up", "down", "nearest"), any_word=True),)},
     ("", "CausalConvWithState"): {"activation": (Words(("silu", "swish", "none")),)},
     ("", "DepthToSpace"): {"mode": (Words(("DCR", "CRD")),)},
@@ -138,6 +149,28 @@ ROWS: Mapping[tuple[str, str], Mapping[str, tuple[Words, ...]]] = {
         "aggregate_function": (Words(("AVERAGE", "SUM", "MIN", "MAX")),),
     },
     ("ai.onnx.preview.training", "Momentum"): {"mode": (Words(("nesterov", "standard")),)},
+    **{
+        (MICROSOFT, op): {"auto_pad": _AUTO_PAD}
+        for op in (
+            *("ConvTransposeWithDynamicPads", "MaxpoolWithMask", "NhwcMaxPool", "QLinearAveragePool", "QLinearConv"),
+        )
+    },
+    (MICROSOFT, "CausalConvWithState"): {"activation": (Words(("silu", "swish", "none")),)},
+    (MICROSOFT, "CropAndResize"): {"mode": (Words(("bilinear", "nearest"), any_case=True),)},
+    (MICROSOFT, "DynamicQuantizeLSTM"): _GATED,
+    (MICROSOFT, "FusedConv"): {
+        "activation": (Words(("Relu", "Tanh", "Sigmoid", "LeakyRelu", "Clip", "HardSigmoid", "HardSwish")),),
+        "auto_pad": _AUTO_PAD,
+    },
+    (MICROSOFT, "FusedGemm"): {"activation": (Words(_GEMM_ACTIVATIONS),)},
+    (MICROSOFT, "GatedRMSNorm"): {"activation": (Words(("silu", "swish", "sigmoid")),)},
+    (MICROSOFT, "GridSample"): {
+        "mode": (Words(("bilinear", "nearest", "bicubic")),),
+        "padding_mode": (Words(("zeros", "border", "reflection")),),
+    },
+    (MICROSOFT, "GroupQueryAttention"): {"k_quant_type": _CACHES, "v_quant_type": _CACHES},
+    (MICROSOFT, "LinearAttention"): {"update_rule": (Words(("linear", "gated", "delta", "gated_delta")),)},
+    (MICROSOFT, "Pad"): {"mode": (Words(("constant", "reflect", "edge", "wrap")),)},
 }
 _NONE: Mapping[str, Words] = MappingProxyType({})
 
@@ -146,12 +179,14 @@ _NONE: Mapping[str, Words] = MappingProxyType({})
 def words_of(domain: str, op_type: str, version: int) -> Mapping[str, Words]:
     """The words by attribute; empty for an operator without any, and for a version that is newer than the table."""
     rows = ROWS.get((domain, op_type))
-    signature = None if rows is None or version > _NEWEST[domain] else find_signature(domain, op_type, version)
-    if rows is None or signature is None:
+    if rows is None or version > _NEWEST[domain]:
+        return _NONE
+    signature = find_signature(domain, op_type, version)  # onnx has none of ONNX Runtime's own
+    if signature is None and domain != MICROSOFT:
         return _NONE
     found = {}
     for name, every in rows.items():
         index = bisect_right([words.since for words in every], version)
-        if index and name in signature.attributes:
+        if index and (signature is None or name in signature.attributes):
             found[name] = every[index - 1]
     return found

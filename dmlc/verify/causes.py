@@ -289,6 +289,20 @@ def left_range(
             fits = original.overflowed
         if fits:
             return "partial results overflowed in " + ("the original" if original.overflowed else "the result only")
-    if not a_wild.any() and not b_wild.any() and underflowed([*first, *(second or ())], feeds):
+    if a_wild.any() or b_wild.any():
+        return ""
+    if underflowed([*first, *(second or ())], feeds) or _rooted_nothing(a[places], b[places], first):
         return "partial results underflowed"
     return ""
+
+
+def _rooted_nothing(a: Array, b: Array, first: Sequence[TraceStep]) -> bool:
+    """Return whether both are so small that their squares lose digits, and a step of the original lost some.
+
+    Not for f16: many of its numbers are that small.
+    """
+    limits = np.finfo(a.dtype)
+    most = float(np.abs([a, b]).max(initial=0))
+    if limits.bits < 32 or most > float(np.sqrt(np.float64(limits.tiny))):
+        return False
+    return any(_vanished(step) or any(map(_is_denormal, step.made())) for step in first)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from onnx import parser
 
+import dmlc
 from dmlc.verify.causes import (
     Range,
     at_the_limit,
     integers_overflowed,
+    left_range,
     nan_selected,
     reduced_nothing,
     rooted_infinity,
@@ -126,6 +129,29 @@ def test_limits() -> None:
     tiny = f32(1e-40)
     assert underflowed([step("mul", tiny, tiny, gives=f32(0))], {"x": tiny})
     assert not underflowed([step("mul", tiny, tiny, gives=f32(0))], {"x": tiny, "y": f32(1)})
+
+
+def test_a_square_that_vanished_before_its_root() -> None:
+    """The result, which takes no square, keeps what the original lost; elsewhere nothing is excused."""
+    small, feeds = f32(2e-36, 3), {"x": f32(1, 1)}
+    lost = [step("reducel2", small, gives=f32(0, 3))]
+    first = np.array([True, False])
+    assert left_range(f32(0, 3), small, first, lost, lost, feeds) == "partial results underflowed"
+    assert not left_range(f32(0, 3), f32(1e-10, 3), first, lost, lost, feeds)
+    assert not left_range(f32(0, 3), f32(2e-36, 4), np.array([True, True]), lost, lost, feeds)
+    assert not left_range(f32(0, 3), small, first, [step("abs", small, gives=f32(0, 3))], lost, feeds)
+    half = np.array([1e-4, 3], np.float16)
+    gone = [step("reducel2", half, gives=np.array([0, 3], np.float16))]
+    assert not left_range(np.array([0, 3], np.float16), half, first, gone, gone, feeds)
+
+
+def test_a_norm_of_one_small_element_is_its_magnitude() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 13]> g (float[2, 1] x) => (float[2, 1] y) <float tiny = {1e-30}>
+    { s = Mul (x, tiny) y = ReduceL2 <axes = [1], keepdims = 1> (s) }"""
+    program = dmlc.compile(parser.parse_model(text), target="cpu")
+    assert [node.op_type for node in program.to_onnx().graph.node] == ["Mul", "Abs"]
+    (report,) = program.verify(3).outputs
+    assert [status for status, _ in report.counts] == ["overflowed"]
 
 
 def test_inputs_that_are_jumped_on_as_they_are() -> None:

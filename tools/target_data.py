@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from onnx import TensorProto
+
 from dmlc.ir import DTYPE_BY_NAME
 from dmlc.targets.directml import level_key
 from dmlc.targets.kernel_rows import INSERTED
@@ -204,6 +206,29 @@ def check_kernels(data: dict[str, Any], file: str) -> None:
             for parameter, names in row[2].items():
                 need(is_text(parameter) and is_text(names), file, f"{op}: types are one text")
                 unknown = sorted(set(names.split()) - DTYPE_BY_NAME.keys() - {INSERTED})
+                need(not unknown, file, f"{op}: there is no type {', '.join(unknown)}")
+
+
+#: The names of ONNX's element types, as its declarations write them.
+_ELEMENTS = frozenset([name.lower() for name, _ in TensorProto.DataType.items()])
+
+
+def check_cpu_operators(data: dict[str, Any], file: str) -> None:
+    """Check the table of what ONNX Runtime's CPU provider runs."""
+    need(is_name(data.get("source")), file, "it has a source")
+    need(is_count(data.get("newest_opset")), file, "it names the newest opset that was read")
+    operators = data.get("operators")
+    need(isinstance(operators, dict) and bool(operators), file, "operators are an object")
+    for op, rows in dict(operators or {}).items():
+        need(is_text(op) and isinstance(rows, list) and bool(rows), file, f"{op}: rows are a list")
+        for row in rows:
+            need(isinstance(row, list) and len(row) == 3, file, f"{op}: a row is two versions and types by parameter")
+            first, last, types = row
+            fine = is_count(first) and (last is None or (is_count(last) and first <= last))
+            need(fine and isinstance(types, dict), file, f"{op}: a row is two versions and types by parameter")
+            for parameter, names in types.items():
+                need(is_text(parameter) and is_text(names), file, f"{op}: types are one text")
+                unknown = [name for name in names.split() if name not in _ELEMENTS]
                 need(not unknown, file, f"{op}: there is no type {', '.join(unknown)}")
 
 

@@ -10,6 +10,8 @@ from onnx import NodeProto
 
 from dmlc.onnx_schema.domains import MICROSOFT, plain_domain
 from dmlc.onnx_schema.nested import graphs_of
+from dmlc.placement.cpu_kernels import source as cpu_source
+from dmlc.placement.cpu_kernels import why_not_on_cpu
 from dmlc.placement.dependence import device_types, level_dependence, may_compute_in_half, releases
 from dmlc.placement.faults import data_operands, holds
 from dmlc.placement.typed_node import TypedNode
@@ -100,6 +102,9 @@ def look_up(
             found = _no_kernel(node, row, capabilities)
         else:
             found = _on_provider(node, row, kernel, capabilities, level)
+    reason = why_not_on_cpu(node) if found.where == CPU else ""
+    if reason:
+        found.findings = [_fails(node, found, reason)]
     if found.host_results:
         scope.on_cpu.update(proto.output)
     elif found.where == PROVIDER and kernel is not None and not graphs_of(proto) and _prefers_cpu(node, kernel):
@@ -110,6 +115,12 @@ def look_up(
             return Looked(CPU, OF_SHAPES, found.source, findings=[f for f in found.findings if f.effect != "cpu"])
         scope.data_on_cpu.update(proto.output)
     return found
+
+
+def _fails(node: TypedNode, found: Looked, reason: str) -> Finding:
+    """The finding for a node that no provider runs; a way to the execution provider stays the way out."""
+    repair = next((f.repair for f in found.findings if f.repair), "")
+    return Finding("fails", node.label, f"{found.why}, and {reason}", cpu_source(), repair)
 
 
 def _is_folded(node: TypedNode) -> bool:

@@ -43,6 +43,10 @@ _REFUSED = {
         "^resize_.*_not_(larger|smaller)$",
         "does not read keep",
     ),
+    "at the newest opset no provider takes 4 bits, and at older ones DirectML's has to, which refuses them": (
+        "^dequantizelinear_u?int4$",
+        "at feature level 6.4, not [iu]4",
+    ),
 }
 #: Cases with scores that are masked: -inf for ONNX, also by its definition in other operators, which targets without a
 #: kernel get. ONNX Runtime's kernel writes the lowest number.
@@ -124,19 +128,23 @@ def test_node_case(name: str, request: pytest.FixtureRequest) -> None:
         before = _session_or_none(model)
         for target in TARGETS if whole or not number else (TARGETS[(turn + number) % len(TARGETS)],):
             program = dmlc.compile(model, target=target)
-            _require_sound(name, program)
             after = _session_or_none(program.to_onnx())
+            _require_sound(name, program, runs=after is not None)
             if before is None and after is None:
                 continue
             assert after is not None, f"opset {_opset(model)} for {target}: the result does not load"
             _same_numbers(case, before, after, f"opset {_opset(model)} for {target}", expected=number == 0)
 
 
-def _require_sound(name: str, program: dmlc.Program) -> None:
+def _require_sound(name: str, program: dmlc.Program, *, runs: bool) -> None:
+    """Nothing is refused but what is known, and what ONNX Runtime has no kernel for."""
     try:
         program.require_sound()
     except DmlcError as error:
         text = error.diagnostics[0].message
+        if "the CPU provider has none either" in text:
+            assert not runs, text
+            return
         assert any(re.search(p, name) and re.search(m, text) for p, m in _REFUSED.values()), text
 
 

@@ -49,7 +49,7 @@ def test_integer_reductions_fail_from_18_on(op: str, dtype: int) -> None:
     assert finding.source
     assert finding.repair
     before = report(one(op, (dtype, [2, 3]), (dtype, [1, 1]), 13))
-    assert not before.fails
+    assert before.fails is (dtype not in (I32, I64))  # the CPU has no kernels of these either
     assert before.nodes[0].where == "cpu"
 
 

@@ -71,6 +71,10 @@ def use_kernels(data: dict[str, Any]) -> None:
     assert f32 in table.dtypes("Add", 21) or table.rows() is not None
 
 
+def use_cpu_operators(data: dict[str, Any]) -> None:
+    target_data.check_cpu_operators(data, "cpu_operators.json")
+
+
 def use_wrong(data: dict[str, Any]) -> None:
     target_data.check_wrong(data, "ort_cpu_wrong.json")
     for row in known_wrong.parse_wrong(data):
@@ -94,6 +98,7 @@ USES: dict[str, Callable[[dict[str, Any]], None]] = {
     "directml_operators.json": use_operators,
     "dxdispatch_operators.json": use_operators,
     "cost_ort_cpu.json": use_costs,
+    "cpu_operators.json": use_cpu_operators,
     "ort_cpu.json": use_kernels,
     "ort_cpu_wrong.json": use_wrong,
     "dispatch.json": use_dispatch,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import make_cpu_operators
 import make_ort_cpu
 import onnxruntime
 import pytest
@@ -13,6 +14,7 @@ from dmlc.ir.dtype import f16, f32, f64, i64, u8, u64
 from dmlc.runtime.installed_kernels import read_kernels, rows, types_by_opset
 from dmlc.targets import KernelTable, kernel_table, load_target, target_names
 from tests.rows import each_row
+from tests.versions import ONNX_RUNTIME
 
 
 @pytest.fixture(scope="module")
@@ -77,3 +79,17 @@ def test_the_data_is_what_its_maker_writes() -> None:
         kernels = read_kernels(make_ort_cpu.OPERATORS)
         for op, before in data["operators"].items():
             assert rows(make_ort_cpu.common(types_by_opset(kernels, op), before)) == before, op
+
+
+def test_the_table_has_the_kernels_of_the_installed_onnx_runtime() -> None:
+    data = json.loads(make_cpu_operators.DATA.read_text("utf-8"))
+    newest = tuple(map(int, data["versions"][-1].split(".")[:2]))
+    if newest < ONNX_RUNTIME:
+        pytest.skip("a later release than those of the table")
+    for name, kernels in make_cpu_operators.installed().items():
+        known = data["operators"][name]
+        for first, last, types in kernels:
+            assert any(
+                (a, b) == (first, last) and all(set(types[p].split()) <= set(had.get(p, "").split()) for p in types)
+                for a, b, had in known
+            ), (name, first, last, types)

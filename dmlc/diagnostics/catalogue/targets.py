@@ -165,7 +165,8 @@ SESSION_FAILS = declare(
     "a node makes session creation fail on the target",
     """The execution provider takes the node, and DirectML then refuses its types or its rank: the session is not
     created (80070057), and nothing falls back to the CPU. The message names the operator of DirectML, the limit and
-    the row that says so.""",
+    the row that says so. Or the execution provider leaves the node to the CPU provider, which has no kernel for it
+    either: ONNX Runtime finds no implementation.""",
     example="""
 $ dmlc check mean_of_integers.onnx
 error[E0591]: ReduceMean node_0 fails: the provider takes integers here, and DirectML's REDUCE refuses them

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dmlc.diagnostics.catalogue.limits import FOLDED_BYTES, FOLDED_ELEMENTS
-from dmlc.ir import Array, DimExpr, Graph, Node, Operation, StoredTensor, Value
+from dmlc.ir import Array, DimExpr, ForeignType, Graph, Node, Operation, StoredTensor, Value
 from dmlc.ops.binary import (
     ADD,
     AND,
@@ -99,6 +99,8 @@ class Evaluate(Rule[ConstantMatch]):
     def check(self, match: ConstantMatch, graph: Graph) -> Miss | None:
         node, limits = match.root, self.context.limits
         for value in (*node.results, *[v for v in node.operands if v is not None]):
+            if isinstance(value.type, ForeignType):
+                return Miss("its type is not one that is computed while compiling")
             if not value.type.is_static:
                 return Miss("its sizes are not known while compiling: {0}", (value.type,))
             count = _elements(value)

@@ -110,3 +110,16 @@ def test_filled_scalars_fold_where_their_number_is_known(call: str, binding: dic
     assert any(entry.rule == "fill-scalar" for entry in program.ledger) is is_folded
     x = np.ones((2, 3), np.float32)
     np.testing.assert_array_equal(program.run({"x": x})["y"], x * (2 if "value=2" in call else 6))
+
+
+@pytest.mark.parametrize(
+    "element", [TensorProto.BFLOAT16, TensorProto.FLOAT8E4M3FN, TensorProto.INT4, TensorProto.COMPLEX64]
+)
+def test_a_fill_of_a_type_without_numbers_of_its_own_stays(element: int) -> None:
+    value = helper.make_tensor("value", element, [1], [1])
+    node = helper.make_node("ConstantOfShape", ["s"], ["y"], value=value)
+    shape = helper.make_tensor("s", TensorProto.INT64, [2], [2, 3])
+    out = helper.make_tensor_value_info("y", element, [2, 3])
+    graph = helper.make_graph([node], "g", [], [out], [shape])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
+    assert [n.op_type for n in dmlc.compile(model, target="onnx").to_onnx().graph.node] == ["ConstantOfShape"]

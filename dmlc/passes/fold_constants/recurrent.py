@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from dmlc.ir import Graph, Node, Tensor, Value
+from dmlc.ir import ForeignType, Graph, Node, Tensor, Value
 from dmlc.ops.constant import constant_of
 from dmlc.ops.input_uses import MOVES
 from dmlc.ops.move import CONCAT, PAD
@@ -16,9 +16,9 @@ from dmlc.passes.rewrite import Match, Rewriter, Rule
 
 #: Operators with an initial state, and the operands that hold it.
 _STATES = {"GRU": (5,), "LSTM": (5, 6), "RNN": (5,)}
-_LAYOUTS = frozenset(MOVES) - {CONCAT, PAD}
-#: Layout operations between the fill and the layer.
-_MOST_LAYOUTS = 8
+_LAYOUTS = frozenset(MOVES) - {PAD}
+#: Layout operations and fills that are looked at, for each state.
+_MOST_LAYOUTS = 16
 
 
 class _StateMatch(Match, eq=False, kw_only=True):
@@ -52,15 +52,28 @@ class ZeroInitialState(Rule[_StateMatch]):
 
 def _is_zero(value: Value | None) -> bool:
     """True if every element is +0."""
+    pending = [value]
     for _ in range(_MOST_LAYOUTS):
+        if not pending:
+            return True
+        value = pending.pop()
         node = None if value is None else value.producer
-        if node is None or node.op not in _LAYOUTS:
-            break
-        value = node.operands[0]
+        if node is not None and node.op in _LAYOUTS:
+            pending += node.operands if node.op is CONCAT else node.operands[:1]
+        elif not _is_zero_fill(value):
+            return False
+    return not pending
+
+
+def _is_zero_fill(value: Value | None) -> bool:
+    """True for a constant of zeros, and for zeros of a computed shape."""
+    node = None if value is None else value.producer
+    if value is None or isinstance(value.type, ForeignType):
+        return False
     if node is not None and is_opaque(node, "ConstantOfShape"):
         filled = attribute_of(node, "value")
         return filled is None or (isinstance(filled, Tensor) and _is_plus_zero(filled))
-    tensor = None if value is None else constant_of(value)
+    tensor = constant_of(value)
     return tensor is not None and _is_plus_zero(tensor)
 
 

@@ -58,6 +58,7 @@ def test_zeros_are_left_out(op: str) -> None:
         f"{FILL} z = ConstantOfShape <value = float[1] {{0}}> (c)",
         f"{FILL} k = Constant <value = float {{0}}> () z = Expand (k, c)",
         f"{FILL.replace('one', 'two')} p = ConstantOfShape (c) z = Slice (p, nought, one, nought)",
+        f"{ZEROS.replace('z =', 'p =')} q = Concat <axis = 0> (p, p) z = Slice (q, one, two, nought)",
     ],
 )
 def test_zeros_behind_layout_operations_are_left_out(body: str) -> None:
@@ -79,3 +80,38 @@ def test_other_states_stay(value: str) -> None:
 def test_zeros_beside_other_elements_stay() -> None:
     body = f"{FILL} q = ConstantOfShape (c) p = Concat <axis = 0> (q, h) z = Slice (p, one, two, nought)"
     assert states_of(made("GRU", body, "z")) != []
+
+
+@pytest.mark.parametrize(("parts", "kept"), [("p, p", []), ("p, k", ["z"]), ("k, p", ["z"])])
+def test_states_of_both_directions_are_zeros_where_both_parts_are(parts: str, kept: list[str]) -> None:
+    model = onnx.parser.parse_model(f"""
+        <ir_version: 8, opset_import: ["" : 17]>
+        made (float[3, N, 2] x, float[2, 4, 2] w, float[2, 4, 4] r) => (float[3, 2, N, 4] y) {{
+            one = Constant <value_ints = [1]> ()
+            four = Constant <value_ints = [4]> ()
+            {ZEROS.replace("z =", "p =")}
+            k = ConstantOfShape <value = float[1] {{0.5}}> (c)
+            z = Concat <axis = 0> ({parts})
+            y = RNN <hidden_size = 4, direction = "bidirectional"> (x, w, r, , , z)
+        }}
+    """)
+    assert states_of(model) == kept
+
+
+def test_many_parts_are_not_looked_at() -> None:
+    parts = ", ".join(["p"] * 20)
+    body = f"{ZEROS.replace('z =', 'p =')} q = Concat <axis = 0> ({parts}) z = Slice (q, one, two, nought)"
+    assert states_of(made("GRU", body, "z")) != []
+
+
+def test_a_state_of_another_element_type_stays() -> None:
+    model = onnx.parser.parse_model("""
+        <ir_version: 10, opset_import: ["" : 22]>
+        made (bfloat16[3, 5, 2] x, bfloat16[1, 12, 2] w, bfloat16[1, 12, 4] r) => (bfloat16[3, 1, 5, 4] y) {
+            s = Constant <value_ints = [1, 5, 4]> ()
+            ones = ConstantOfShape <value = bfloat16[1] {16256}> (s)
+            y = GRU <hidden_size = 4> (x, w, r, , , ones)
+        }
+    """)
+    (*_, layer) = dmlc.compile(model, target="onnx").to_onnx().graph.node
+    assert layer.input[5:] == ["ones"]

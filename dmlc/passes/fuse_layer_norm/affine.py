@@ -14,7 +14,7 @@ from dmlc.ir.dtype import f16, f32
 from dmlc.ops.binary import ADD, DIV, MUL, SUB
 from dmlc.ops.choose import CAST
 from dmlc.ops.constant import constant_of
-from dmlc.ops.elementwise import RECIPROCAL
+from dmlc.ops.elementwise import NEG, RECIPROCAL
 from dmlc.ops.move import TRANSPOSE, TransposeAttributes
 from dmlc.ops.normalize import LAYER_NORM, RMS_NORM, NormAttributes
 from dmlc.passes.fuse_layer_norm.core import (
@@ -189,19 +189,20 @@ def _aligned(match: AffineMatch) -> Array | None:
 
 
 class _MeanDifference(Struct, frozen=True):
-    """``product - mean_product + plus``."""
+    """``product - mean_product + plus``; the mean is ``negated`` in a product that is added."""
 
     product: Node
     mean_product: Node
     plus: Value | None
     nodes: tuple[Node, ...]
+    negated: bool = False
 
 
 class SplitLayerNorm(NormRule):
     """``x * s + (bias - mean(x) * s)`` with ``s = scale / sqrt(variance + epsilon)`` becomes ``layer_norm``.
 
-    Taking the mean out after the scale cancels where the mean is large; the fused node takes it out first. A variance
-    written as ``E[x^2] - E[x]^2`` makes it class ``range``.
+    Keras writes ``x * s + (-mean(x) * s + bias)``. Taking the mean out after the scale cancels where the mean is large;
+    the fused node takes it out first. A variance written as ``E[x^2] - E[x]^2`` makes it class ``range``.
     """
 
     name = "fuse-split-layer-norm"
@@ -228,6 +229,20 @@ def _differences(node: Node) -> Iterator[_MeanDifference]:
         b = None if less is None else made_by(less.operand("b"), MUL, DIV)
         if a is not None and b is not None and less is not None:
             yield _MeanDifference(a, b, less.operand("a"), (less,))
+        if a is not None:
+            yield from _negative_differences(a, rest)
+
+
+def _negative_differences(product: Node, rest: Value) -> Iterator[_MeanDifference]:
+    """``rest`` is a product with a negated mean, perhaps with a bias added to it."""
+    alone = made_by(rest, MUL, DIV)
+    if alone is not None:
+        yield _MeanDifference(product, alone, None, (), negated=True)
+    plus = made_by(rest, ADD)
+    for inner, bias in () if plus is None else both_ways(plus):
+        negative = made_by(inner, MUL, DIV)
+        if plus is not None and negative is not None:
+            yield _MeanDifference(product, negative, bias, (plus,), negated=True)
 
 
 def _match(node: Node, parts: _MeanDifference) -> NormMatch | None:
@@ -239,7 +254,12 @@ def _match(node: Node, parts: _MeanDifference) -> NormMatch | None:
     if len(x) != 1 or Counter(left.below) != Counter(right.below):
         return None
     seen: Seen = [*parts.nodes, *left.nodes, *right.nodes]
-    average = average_of(mean[0], seen, squared=False)
+    negation = made_by(mean[0], NEG)
+    if (negation is not None) is not parts.negated:
+        return None
+    if negation is not None:
+        seen.append(negation)
+    average = average_of(mean[0] if negation is None else negation.operand("x"), seen, squared=False)
     if average is None or bare(average.x) is not bare(x[0]) or not (average.is_mean and average.stands_in_place):
         return None
     shared = _opened(without(left.above, x[0]), left.below, seen)

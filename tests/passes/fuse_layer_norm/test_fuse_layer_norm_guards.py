@@ -16,7 +16,7 @@ from dmlc.ir import Value
 from dmlc.ir.dtype import f16, f32
 from dmlc.ops import binary as b2
 from dmlc.ops.choose import CAST
-from dmlc.ops.elementwise import RECIPROCAL, SQRT
+from dmlc.ops.elementwise import NEG, RECIPROCAL, SQRT
 from dmlc.ops.reduce import REDUCE_MEAN
 from dmlc.passes.fuse_layer_norm import FuseLayerNorm
 from dmlc.targets import KernelTable, load_target
@@ -53,6 +53,43 @@ def times(b: Building, *values: Any) -> Value:
 
 def test_split_by_the_same_scale() -> None:
     assert "fuse-split-layer-norm" in fused(lambda b, x, m, s: b(b2.SUB, times(b, x, s), times(b, m, s)))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda b, x, m, s: b(b2.ADD, times(b, x, s), times(b, b(NEG, m), s)),
+        lambda b, x, m, s: b(b2.ADD, b(b2.DIV, b(NEG, m), b(RECIPROCAL, s)), b(b2.DIV, x, b(RECIPROCAL, s))),
+        lambda b, x, m, s: b(b2.ADD, times(b, x, s), b(b2.ADD, times(b, b(NEG, m), s), b.constant(OTHER))),
+        lambda b, x, m, s: b(b2.ADD, b(b2.ADD, b.constant(OTHER), times(b, s, b(NEG, m))), times(b, x, s)),
+    ],
+)
+def test_split_with_a_negated_mean(made: Made) -> None:
+    assert "fuse-split-layer-norm" in fused(made)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda b, x, m, s: b(b2.ADD, times(b, x, s), times(b, m, s)),
+        lambda b, x, m, s: b(b2.ADD, times(b, x, s), b(b2.ADD, times(b, m, s), b.constant(OTHER))),
+        lambda b, x, m, s: b(b2.SUB, times(b, x, s), times(b, b(NEG, m), s)),
+        lambda b, x, m, s: b(b2.ADD, times(b, x, s), b(b2.SUB, b.constant(OTHER), times(b, b(NEG, m), s))),
+        lambda b, x, m, s: b(b2.ADD, times(b, x, s), b(b2.ADD, times(b, b(NEG, x), s), b.constant(OTHER))),
+    ],
+)
+def test_split_with_a_mean_that_is_not_subtracted(made: Made) -> None:
+    assert "fuse-split-layer-norm" not in fused(made)
+
+
+def test_split_with_a_negated_mean_that_is_used_elsewhere() -> None:
+    b = Building()
+    x = b.input("x", (3, 8))
+    mean, inverse = _statistics(b, x)
+    negated = b(NEG, mean)
+    graph = b.done(b(b2.ADD, times(b, x, inverse), times(b, negated, inverse)), negated)
+    ctx = check_numbers(STEP, graph, context(allowed=ALL), exact=False)
+    assert ledger(ctx) == []
 
 
 @pytest.mark.parametrize(

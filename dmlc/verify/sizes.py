@@ -53,10 +53,18 @@ def empty_candidates(
     *,
     least: int = 1,
 ) -> Iterator[Binding]:
-    """``usual`` with one dim that may be 0 being 0, one after the other."""
-    for name in _names(shapes):
-        binding = {**usual, name: 0}
-        if bounds.get(name, (least, inf))[0] <= 0 and _fits(binding, shapes, conditions):
+    """``usual`` with dims that may be 0 being 0: all first axes where several are equal, then one after the other.
+
+    First axes that are equal in ``usual`` are one batch under several names: the original refused other sizes.
+    """
+    names = _names(shapes)
+    first = [name for name in names if name in _leading(shapes)]
+    groups = [[name] for name in names]
+    if len(first) > 1 and len({usual[name] for name in first}) == 1:
+        groups.insert(0, first)
+    for group in groups:
+        binding = {**usual, **dict.fromkeys(group, 0)}
+        if all(bounds.get(name, (least, inf))[0] <= 0 for name in group) and _fits(binding, shapes, conditions):
             yield binding
 
 

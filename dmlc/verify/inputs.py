@@ -38,7 +38,8 @@ class InputSpec:
     ``kind`` is a NumPy dtype's name, ``bfloat16`` or ``string``. ``limit`` is set for an index into something of that
     size, which counts from the end too if it ``wraps``. A ``length`` asks for a list of that many tensors. A divisor is
     ``nonzero``. ``value`` is the only integer that works. An ``optional`` input has a default and is fed from time to
-    time. The shape is one of many if ``rank_is_open``. Every element lies in the ``range``.
+    time. The shape is one of many if ``rank_is_open``. Every element lies in the ``range``, and is one of the
+    ``choices`` if there are any.
     """
 
     name: str
@@ -52,6 +53,7 @@ class InputSpec:
     wraps: bool = False
     rank_is_open: bool = False
     range: Range | None = None
+    choices: tuple[str | int, ...] = ()
 
     @property
     def is_integer(self) -> bool:
@@ -203,6 +205,9 @@ def _array(spec: InputSpec, pattern: Pattern, binding: Binding, rng: np.random.G
     shape = tuple([evaluate(size, binding) for size in spec.shape])
     if spec.value is not None:
         return np.full(shape, spec.value, np.dtype(spec.kind))
+    if spec.choices:
+        chosen = np.array(spec.choices, object)[rng.integers(0, len(spec.choices), shape)]
+        return np.asarray(chosen, object if spec.kind == "string" else np.dtype(spec.kind))
     limit = None if spec.limit is None else evaluate(spec.limit, binding)
     array = fill(pattern, spec.kind, shape, rng, limit, widest)
     if spec.wraps and pattern.name in FROM_THE_END and limit is not None:

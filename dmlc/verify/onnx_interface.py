@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, helper
@@ -12,12 +13,22 @@ from dmlc.ir import Dim, symbol
 from dmlc.ir.dim import floordiv
 from dmlc.onnx_schema.nested import all_nodes
 from dmlc.verify.inputs import InputSpec, Interface, NoInputs
+from dmlc.verify.patterns import WORDS
 
 #: The place of the indices and of the data among the inputs of operators that look something up.
 _LOOK_UPS = {"Gather": (1, 0), "GatherElements": (1, 0), "ScatterElements": (1, 0), "Scatter": (1, 0)}
 _ND_LOOK_UPS = {"GatherND": (1, 0), "ScatterND": (1, 0)}
 #: Operators that hand the elements of their operands on as they are.
-_MOVES = {"Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze", "Transpose", "Expand", "Flatten", "Slice", "Concat"}
+_MOVES = {
+    *("Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze", "Transpose", "Expand", "Flatten", "Slice", "Concat"),
+    "ArrayFeatureExtractor",
+}
+#: Operators of ai.onnx.ml that look up strings and integers, and the attributes that hold those they know.
+_CATEGORIES = {
+    "OneHotEncoder": ("cats_strings", "cats_int64s"),
+    "LabelEncoder": ("keys_strings", "keys_int64s"),
+    "CategoryMapper": ("cats_strings", "cats_int64s"),
+}
 #: Ranks to try where the model says none.
 _RANKS = (2, 4, 3, 1)
 #: Integers of models that divide integers stay below this.
@@ -64,12 +75,14 @@ def interfaces(model: ModelProto) -> list[Interface]:
     graph = model.graph
     needed, _ = required_inputs(graph, model.ir_version)
     indices, divisors = integer_uses(graph)
+    choices = known_categories(graph)
     unranked = [info.name for info in needed if not _tensor_type(info).HasField("shape")]
     widest = WIDEST if any(node.op_type in ("Div", "Mod") for node in all_nodes(graph.node)) else None
     out = []
     for ranks in [(rank,) * len(unranked) for rank in _RANKS] if unranked else [()]:
         rank_of = dict(zip(unranked, ranks, strict=True))
         specs = [_spec(info, rank_of, indices, divisors) for info in needed]
+        specs = [replace(spec, choices=choices.get(spec.name, ())) for spec in specs]
         out.append(Interface(tuple(specs), least=0, widest=widest))
     return out
 
@@ -162,6 +175,26 @@ def integer_uses(graph: GraphProto) -> tuple[dict[str, Dim], set[str]]:
         for name in _sources(node.input[place[0]], makers, fed):
             indices[name] = _smaller(indices.get(name, limit), limit)
     return indices, divisors
+
+
+def known_categories(graph: GraphProto) -> dict[str, tuple[str | int, ...]]:
+    """The elements to feed to inputs that categories are looked up in: those that the model knows, and where it takes
+    unknown strings, these too."""
+    makers = {name: node for node in graph.node for name in node.output if name}
+    fed = {info.name for info in graph.input}
+    required: dict[str, tuple[str | int, ...]] = {}
+    possible: dict[str, tuple[str | int, ...]] = {}
+    for node in graph.node:
+        held = [a for a in node.attribute if a.name in _CATEGORIES.get(node.op_type, ())]
+        words = tuple([s.decode(errors="replace") for a in held for s in a.strings])
+        known = (*words, *[i for a in held for i in a.ints])
+        refuses = any(a.name == "zeros" and not a.i for a in node.attribute)
+        for name in _sources(node.input[0], makers, fed) if held else ():
+            if refuses:
+                required[name] = tuple([each for each in required.get(name, known) if each in known])
+            elif words:
+                possible[name] = (*possible.get(name, WORDS), *words)
+    return {name: required.get(name) or possible.get(name, ()) for name in (*required, *possible)}
 
 
 def _smaller(a: Dim, b: Dim) -> Dim:

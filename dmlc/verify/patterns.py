@@ -267,7 +267,8 @@ PATTERNS: tuple[Pattern, ...] = (
 #: Patterns whose indices count from the end as well where that is known to be right.
 FROM_THE_END = frozenset({"negative", "halves"})
 
-_WORDS = ("", "a", "b", "a b", "Größe", "0", "-1.5", "NaN", "b")
+#: Strings to feed.
+WORDS = ("", "a", "b", "a b", "Größe", "0", "-1.5", "NaN", "b")
 
 
 def fill(pattern: Pattern, kind: str, shape: Shape, rng: Rng, limit: int | None, widest: int | None) -> Array:
@@ -276,7 +277,7 @@ def fill(pattern: Pattern, kind: str, shape: Shape, rng: Rng, limit: int | None,
     With ``limit`` integers are 0 to below it; with ``widest`` no integer is larger in magnitude.
     """
     if kind == "string":
-        return np.asarray(np.array(_WORDS, dtype=object)[rng.integers(0, len(_WORDS), shape)], dtype=object)
+        return np.asarray(np.array(WORDS, dtype=object)[rng.integers(0, len(WORDS), shape)], dtype=object)
     if kind == "bool":
         return np.asarray(rng.random(shape) < pattern.truth)
     with np.errstate(all="ignore"):

@@ -297,3 +297,47 @@ def test_a_sequence_may_leave_the_range_too() -> None:
     assert verdict.ok, verdict.to_text()
     assert "overflowed" in verdict.to_text()
     assert verify_models(squares, parts(("Mul", "c"), ("Add", "x"))).status == "different"
+
+
+def looked_up(nodes: str, element: str = "string") -> str:
+    made = onnx.parser.parse_model(f"""
+        <ir_version: 8, opset_import: ["" : 18, "ai.onnx.ml" : 3]> m ({element}[N, 2] x, float[M, 1] z) => (float y) {{
+            {nodes}
+        }}
+    """)
+    made.graph.output[0].type.tensor_type.ClearField("shape")
+    return verify_models(made, made, inputs=6).status
+
+
+ENCODER = "= ai.onnx.ml.OneHotEncoder"
+FIRST = "zero = Constant <value_ints = [0]> () a = ai.onnx.ml.ArrayFeatureExtractor (x, zero)"
+
+
+@each_row(
+    ("nodes", "element"),
+    [
+        (f'y {ENCODER} <cats_strings = ["red", "blue"], zeros = 0> (x)', "string"),
+        (f"y {ENCODER} <cats_int64s = [17, 40], zeros = 0> (x)", "int64"),
+        (f'{FIRST} y {ENCODER} <cats_strings = ["red", "blue"], zeros = 0> (a)', "string"),
+        (
+            f'p {ENCODER} <cats_strings = ["red", "blue"], zeros = 0> (x) '
+            f'q {ENCODER} <cats_strings = ["blue", "green"], zeros = 0> (x) y = Concat <axis = 2> (p, q)',
+            "string",
+        ),
+    ],
+)
+def test_categories_that_an_encoder_must_know_are_fed(nodes: str, element: str) -> None:
+    assert looked_up(nodes, element) == "equal"
+
+
+def test_known_and_unknown_words_are_fed_where_both_are_taken() -> None:
+    text = """
+        <ir_version: 8, opset_import: ["" : 18, "ai.onnx.ml" : 3]> m (string[4, 3] x) => (float[4, 3] y) {
+            y = ai.onnx.ml.LabelEncoder <keys_strings = ["red", "blue"], values_floats = [VALUES]> (x)
+        }
+    """
+    known, other = (onnx.parser.parse_model(text.replace("VALUES", values)) for values in ("1.0, 2.0", "1.0, 3.0"))
+    assert verify_models(known, known, inputs=6).status == "equal"
+    verdict = verify_models(known, other, inputs=6)
+    assert verdict.status == "different" and verdict.case is not None
+    assert {"blue"} < set(verdict.case["x"].reshape(-1).tolist())

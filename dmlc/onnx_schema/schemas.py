@@ -181,14 +181,15 @@ _MICROSOFT: dict[str, Schema] = {
         *map(
             _unchecked,
             (
-                *("Attention", "BiasAdd", "BiasSoftmax", "BiasSplitGelu", "DecoderMaskedMultiHeadAttention"),
+                *("Attention", "BiasAdd", "BiasSoftmax", "BiasSplitGelu", "CDist", "DecoderMaskedMultiHeadAttention"),
                 *("DequantizeLinear", "DynamicQuantizeLSTM", "DynamicQuantizeMatMul"),
                 *("EmbedLayerNormalization", "FusedConv", "FusedGemm", "FusedMatMul"),
                 *("FusedMatMulActivation", "GatedAdd", "GatedRMSNorm", "GroupNorm", "GroupQueryAttention"),
                 *("Inverse", "MatMulBnb4", "MatMulIntegerToFloat", "MatMulNBits", "MoE"),
-                *("MultiHeadAttention", "QAttention", "QLinearAdd", "QLinearLeakyRelu", "QLinearMul"),
+                *("MultiHeadAttention", "QAttention", "QGemm", "QLinearAdd", "QLinearAveragePool", "QLinearConcat"),
+                *("QLinearGlobalAveragePool", "QLinearLeakyRelu", "QLinearMul", "QLinearSoftmax", "QLinearWhere"),
                 *("QLinearSigmoid", "QuantizeLinear", "RotaryEmbedding", "ScaledSiLU"),
-                *("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "TransposeMatMul"),
+                *("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "Tokenizer", "TransposeMatMul"),
             ),
         ),
     )

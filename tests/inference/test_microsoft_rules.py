@@ -39,6 +39,7 @@ def case(op: str, operands: Sequence[Operand], results: int = 1, domain: str = "
 _X, _ROW, _Q = (2, 3, 8), (8,), (2, 5, 8)
 _KV, _PAST = (2, 7, 8), (2, 2, 4, 4)
 _ONE, _FIVE, _LENGTHS = np.array([1], np.int32), np.array([5], np.int32), np.array([4, 4], np.int32)
+_SCALED = (np.float32(0.5), np.uint8(1))
 CASES = [
     *[case(op, [_X]) for op in ("Gelu", "FastGelu", "QuickGelu")],
     *[case(op, [_X, _ROW]) for op in ("BiasGelu", "FastGelu")],
@@ -100,6 +101,26 @@ CASES = [
     case("MatMulIntegerToFloat", [("uint8", 3, 8), ("uint8", 8, 4), (1,), (1,)]),
     case("QuantizeLinear", [_X, np.float32(0.5), np.uint8(1)]),
     case("DequantizeLinear", [("uint8", *_X), np.float32(0.5), np.uint8(1)]),
+    case("QLinearSoftmax", [("uint8", *_X), *_SCALED, *_SCALED], opset=13),
+    *[
+        case("QLinearConcat", [*_SCALED, ("uint8", 2, 3, 4), *_SCALED, ("uint8", 2, 5, 4), *_SCALED], axis=axis)
+        for axis in (1, -2)
+    ],
+    case("QLinearConcat", [*_SCALED, ("uint8", 2, 3), *_SCALED], axis=0),
+    *[
+        case("QLinearAveragePool", [("uint8", *x), *_SCALED, *_SCALED], kernel_shape=[2, 3], channels_last=last, **a)
+        for x, last in (((2, 3, 8, 9), 0), ((2, 8, 9, 3), 1))
+        for a in ({}, {"strides": [2, 2], "pads": [1, 0, 1, 1]}, {"strides": [3, 2], "ceil_mode": 1})
+    ],
+    case("QLinearGlobalAveragePool", [("uint8", 2, 3, 8, 9), *_SCALED, *_SCALED]),
+    case("QLinearGlobalAveragePool", [("uint8", 2, 8, 9, 3), *_SCALED, *_SCALED], channels_last=1),
+    case("QGemm", [("uint8", 3, 8), *_SCALED, ("uint8", 8, 4), *_SCALED, ("int32", 4), *_SCALED]),
+    case("QGemm", [("uint8", 8, 3), *_SCALED, ("uint8", 4, 8), *_SCALED, ("int32", 4)], transA=1, transB=1),
+    case(
+        "QLinearWhere",
+        [np.array([[True], [False]]), ("uint8", 1, 4), *_SCALED, ("uint8", 3, 1, 1), *_SCALED, *_SCALED],
+    ),
+    case("CDist", [(3, 4), (5, 4)], metric="euclidean"),
 ]  # fmt: skip
 
 
@@ -185,3 +206,24 @@ def test_total_length_that_is_open_leaves_the_present_open() -> None:
     facts["total"] = of_array(TensorProto.INT32, np.array([12], np.int32))
     found = walk([node], facts, {"com.microsoft": 1}, DimTable())
     assert found["a"].shape == (2, 1, 12, 4)
+
+
+@each_row(("shape", "wanted"), [((2,), 2), ((2, 3), 3)])
+def test_words_lie_along_another_axis(shape: tuple[int, ...], wanted: int) -> None:
+    node = helper.make_node("Tokenizer", ["x"], ["y"], domain="com.microsoft", mark=0, mincharnum=1, separators=[" "])
+    found = walk([node], {"x": Fact(TensorProto.STRING, shape)}, {"com.microsoft": 1}, DimTable())["y"]
+    assert found.element == TensorProto.STRING
+    assert found.shape is not None and (found.shape[:-1], len(found.shape)) == (shape, wanted)
+
+
+def test_ranks_that_quantized_operators_leave_open() -> None:
+    node = helper.make_node(
+        "QLinearConcat", ["s", "z", "a", "s", "z", "b", "s", "z"], ["y"], domain="com.microsoft", axis=1
+    )
+    facts = {"z": Fact(TensorProto.UINT8, ()), "a": Fact(TensorProto.UINT8, (2, 3))}
+    found = walk([node], facts, {"com.microsoft": 1}, DimTable())["y"]
+    assert found.element == TensorProto.UINT8 and found.shape is not None and len(found.shape) == 2
+    for op in ("QGemm", "CDist"):
+        node = helper.make_node(op, ["a", "b"], ["y"], domain="com.microsoft")
+        shape = walk([node], {"a": Fact(TensorProto.FLOAT, (2, 3))}, {"com.microsoft": 1}, DimTable())["y"].shape
+        assert shape is not None and len(shape) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 from onnx import TensorProto
 
@@ -109,3 +110,60 @@ def quantized_binary(q: Query) -> Sequence[Fact]:
 @rule("QLinearLeakyRelu", "QLinearSigmoid", domain=MICROSOFT)
 def quantized_unary(q: Query) -> Sequence[Fact]:
     return [Fact(q.element(0), q.shape(0))]
+
+
+@rule("QLinearSoftmax", domain=MICROSOFT)
+def quantized_softmax(q: Query) -> Sequence[Fact]:
+    return [same(q)]
+
+
+@rule("QLinearConcat", domain=MICROSOFT)
+def quantized_concat(q: Query) -> Sequence[Fact]:
+    """A scale and a zero point come first, then each operand with its own."""
+    shapes = [q.shape(place) for place in range(2, len(q.operands), 3)]
+    known = [shape for shape in shapes if shape is not None]
+    if not known or len(known) < len(shapes) or len({len(shape) for shape in known}) > 1:
+        return [Fact(q.element(1), q.fresh_shape(len(known[0])) if known else None)]
+    axis = q.axis(0, len(known[0]))
+    whole = reduce(lambda a, b: a + b, [shape[axis] for shape in known])
+    return [Fact(q.element(1), (*known[0][:axis], whole, *known[0][axis + 1 :]))]
+
+
+@rule("QLinearAveragePool", "QLinearGlobalAveragePool", domain=MICROSOFT)
+def quantized_pool(q: Query) -> Sequence[Fact]:
+    x, kernel = q.shape(0), q.integers("kernel_shape")
+    if x is None or len(x) < 3 or (kernel is None and q.op_type == "QLinearAveragePool"):
+        return [Fact(q.element(0))]
+    is_last = q.integer("channels_last")
+    spatial = x[1:-1] if is_last else x[2:]
+    out = (1,) * len(spatial) if kernel is None else slid(q, spatial, kernel)
+    return [Fact(q.element(0), (x[0], *out, x[-1]) if is_last else (*x[:2], *out))]
+
+
+@rule("QGemm", domain=MICROSOFT)
+def quantized_gemm(q: Query) -> Sequence[Fact]:
+    element = q.element(8) if q.has(8) else TensorProto.FLOAT
+    a, b = q.shape(0), q.shape(3)
+    if a is None or b is None or len(a) != 2 or len(b) != 2:
+        return [Fact(element, q.fresh_shape(2))]
+    return [Fact(element, (a[1 if q.integer("transA") else 0], b[0 if q.integer("transB") else 1]))]
+
+
+@rule("QLinearWhere", domain=MICROSOFT)
+def quantized_where(q: Query) -> Sequence[Fact]:
+    return [Fact(q.element(1), q.broadcast(q.shape(0), q.shape(1), q.shape(4)))]
+
+
+@rule("CDist", domain=MICROSOFT)
+def distances(q: Query) -> Sequence[Fact]:
+    a, b = q.shape(0), q.shape(1)
+    if a is None or b is None or len(a) != 2 or len(b) != 2:
+        return [Fact(q.element(0), q.fresh_shape(2))]
+    return [Fact(q.element(0), (a[0], b[0]))]
+
+
+@rule("Tokenizer", domain=MICROSOFT)
+def tokens(q: Query) -> Sequence[Fact]:
+    """The words of each string lie along a new last axis."""
+    shape = q.shape(0)
+    return [Fact(TensorProto.STRING, None if shape is None else (*shape, *q.fresh_shape(1)))]

@@ -18,6 +18,7 @@ from dmlc.passes.fold_constants.arithmetic import (
     SignIntoFactor,
     SwappedChoice,
 )
+from dmlc.passes.fold_constants.batches import MatmulBetweenReshapes, OnesAroundTranspose
 from dmlc.passes.fold_constants.bounds import WithinBounds
 from dmlc.passes.fold_constants.evaluate import Evaluate, FillScalar
 from dmlc.passes.fold_constants.layouts import (
@@ -76,6 +77,8 @@ class FoldConstants(RewritePass, frozen=True):
             SliceChain,
             ConcatChain,
             AroundElementwise,
+            OnesAroundTranspose,
+            MatmulBetweenReshapes,
         ]
 
 

@@ -20,6 +20,7 @@ from dmlc.passes.fold_constants.arithmetic import (
 )
 from dmlc.passes.fold_constants.batches import MatmulBetweenReshapes, OnesAroundTranspose
 from dmlc.passes.fold_constants.bounds import WithinBounds
+from dmlc.passes.fold_constants.choices import ChoiceByProducts
 from dmlc.passes.fold_constants.evaluate import Evaluate, FillScalar
 from dmlc.passes.fold_constants.layouts import (
     AroundElementwise,
@@ -61,6 +62,7 @@ class FoldConstants(RewritePass, frozen=True):
             KnownChoice,
             SwappedChoice,
             DifferentTruths,
+            ChoiceByProducts,
             SameCast,
             CastChain,
             Inverse,

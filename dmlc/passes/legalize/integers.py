@@ -110,7 +110,8 @@ class ClipAsExtremes(LegalRule):
 class GuardDivision(RangedRule, LegalRule):
     """An integer division that could trap the process gets a divisor that cannot: by zero, or of the lowest by -1.
 
-    The first is unspecified and the second wraps to itself: a divisor that is not a constant is kept from both.
+    The first is unspecified and the second wraps to itself: a divisor that is not a constant is kept from both, and one
+    that is never negative from the first.
     """
 
     name = "guard-division"
@@ -129,6 +130,8 @@ class GuardDivision(RangedRule, LegalRule):
         if not _traps(dtype):
             # b + (b == 0): no kernel of Where is needed, which small types lack
             return make(node.op, a, make(ADD, b, make.cast(bad, dtype)))
+        if self.interval(b, make.rewriter.graph)[0] >= 0:
+            return make(node.op, a, make(WHERE, bad, make.constant(1, dtype), b))
         minus = make(EQUAL, b, make.constant(-1, dtype))
         safe = make(WHERE, make(OR, bad, minus), make.constant(1, dtype), b)
         out = make(node.op, a, safe)

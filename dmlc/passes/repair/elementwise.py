@@ -59,7 +59,7 @@ class RemainderByDivision(RangedRule, Rule[Match]):
     """A remainder of 64-bit integers becomes a - (a / b) * b, with b added where the signs differ.
 
     The provider has no kernel of Mod for them, and one of Div, which truncates. Where neither number is negative
-    nothing needs to be added.
+    nothing needs to be added. A remainder by zero is unspecified.
     """
 
     name = "remainder-by-division"
@@ -80,7 +80,7 @@ class RemainderByDivision(RangedRule, Rule[Match]):
         node, make = match.root, Maker(rewriter)
         a, b, dtype = node.operand("a"), node.operand("b"), dtype_of(node)
         rest = make(SUB, a, make(MUL, make(DIV, a, b), b))
-        is_positive = self.is_positive(b, rewriter.graph)
+        is_positive = self.interval(b, rewriter.graph)[0] >= 0
         if dtype.kind == "uint" or (is_positive and self.interval(a, rewriter.graph)[0] >= 0):
             return [rest]
         zero = make.constant(0, dtype)

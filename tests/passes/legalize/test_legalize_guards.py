@@ -12,9 +12,9 @@ from pass_helpers import Building, assert_equal, evaluate, names, random_feeds
 
 import dmlc
 from dmlc.diagnostics import DmlcError
-from dmlc.ir import DType, Graph
+from dmlc.ir import DType, Graph, Operation
 from dmlc.ir.dtype import bool_, f16, f32, f64, i16, i32, i64, u8, u32
-from dmlc.ops.binary import AND, DIV, FLOORDIV, MAX, OR, POW
+from dmlc.ops.binary import AND, DIV, FLOORDIV, MAX, MOD, OR, POW
 from dmlc.ops.choose import CAST
 from dmlc.ops.elementwise import NOT, RELU
 from dmlc.ops.index import GATHER, ONE_HOT
@@ -120,6 +120,21 @@ def test_floor_divisions_of_what_is_never_negative_by_what_may_be() -> None:
     b = Building()
     graph = b.done(b(FLOORDIV, b(CAST, b.input("x", (2, 3), u8), to=i32), b.input("z", (3,), i32)))
     assert "div" in legal(graph, z=np.array([-2, 3, -1], np.int32), x=np.array([[7, 7, 7], [6, 0, 5]], np.uint8))
+
+
+@pytest.mark.parametrize("op", [DIV, MOD])
+def test_a_divisor_that_is_never_negative_is_kept_from_zero_alone(op: Operation) -> None:
+    b = Building()
+    x, z = b.input("x", (6,), i64), b(CAST, b.input("z", (6,), u8), to=i64)
+    graph = b.done(b(op, x, z))
+    numbers = {"x": np.array([7, -7, 2**62, -(2**63), -1, 0]), "z": np.array([2, 2, 255, 1, 3, 9], np.uint8)}
+    before = evaluate(graph, numbers)
+    Legalize().run(graph, PassContext(load_target("cpu"), 21))
+    assert names(graph).count("equal") == names(graph).count("where") == 1
+    np.testing.assert_array_equal(before[0], evaluate(graph, numbers)[0])
+    kernel = next(node for node in graph if node.op is op)
+    graph.set_outputs([("divisor", kernel.operand(1))])
+    assert evaluate(graph, {**numbers, "z": np.zeros(6, np.uint8)})[0].tolist() == [1] * 6
 
 
 @pytest.mark.parametrize(("dtype", "target", "opset", "left"), [

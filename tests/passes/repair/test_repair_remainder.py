@@ -97,6 +97,20 @@ def test_differences_of_indices_are_corrected() -> None:
     assert np.array_equal(found, dmlc.compile(source, target="numpy").run({"x": x})["y"])
 
 
+def test_a_size_as_the_divisor_needs_one_comparison() -> None:
+    """The sizes of a model may be 0, of which a remainder is unspecified."""
+    head = '<ir_version: 8, opset_import: ["" : 17]>'
+    text = "s = Shape <start = 1, end = 2> (x) y = Mod (i, s)"
+    source = parser.parse_model(f"{head} g (float[N, M] x, int64[4] i) => (int64[4] y) {{ {text} }}")
+    program = dmlc.compile(source, target="directml")
+    found = [n.op_type for n in program.to_onnx().graph.node]
+    assert found.count("Less") == 1 and "Xor" not in found
+    again = dmlc.compile(program.to_onnx(), target="directml").to_onnx()
+    assert [n.op_type for n in again.graph.node] == found
+    feeds = {"x": np.zeros((2, 3), np.float32), "i": np.array([-7, -3, 2, 2**40])}
+    assert np.array_equal(run(session(program.to_onnx()), feeds)["y"], [2, 0, 2, 1])
+
+
 def test_a_constant_divisor_needs_one_comparison() -> None:
     source = Source("m.dml", "model m(x: i64[12]) -> (y) {\n    return x % 10\n}\n")
     program = dmlc.compile(source)

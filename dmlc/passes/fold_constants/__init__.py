@@ -35,6 +35,7 @@ from dmlc.passes.fold_constants.layouts import (
     TransposeOfOnes,
 )
 from dmlc.passes.fold_constants.opaque import InlineBranch, ReadAgain
+from dmlc.passes.fold_constants.parts import ConcatOfPlaces
 from dmlc.passes.fold_constants.recurrent import ZeroInitialState
 from dmlc.passes.fold_constants.sequences import KnownSequence
 from dmlc.passes.manager import REASSOCIATES, PassContext
@@ -78,6 +79,7 @@ class FoldConstants(RewritePass, frozen=True):
             *MOVE_RULES,
             SliceChain,
             ConcatChain,
+            ConcatOfPlaces,
             AroundElementwise,
             OnesAroundTranspose,
             MatmulBetweenReshapes,

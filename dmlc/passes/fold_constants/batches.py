@@ -54,7 +54,7 @@ class MatmulBetweenReshapes(Rule[_ProductMatch]):
             return None
         if any(value is not None and value.shape[0] != inner.result.shape[0] for value in inner.operands):
             return None
-        if not all(_is_inferred(factor.x.shape, factor.shape(want[:2])) for factor in found):
+        if not all(is_inferred(factor.x.shape, factor.shape(want[:2])) for factor in found):
             return None
         nodes = tuple(dict.fromkeys([inner, *[n for factor in found for n in factor.nodes]]))
         return _ProductMatch(node, nodes, factors=found)
@@ -89,7 +89,7 @@ def _factor(value: Value | None) -> _Factor | None:
     return _Factor(node.operand("x"), rows, columns, moved is not None, nodes)
 
 
-def _is_inferred(have: Shape, want: Shape) -> bool:
+def is_inferred(have: Shape, want: Shape) -> bool:
     """True if at most one size of a reshape must be inferred: others would be computed by nodes of their own."""
     return len([d for i, d in enumerate(want) if not isinstance(d, int) and have[i : i + 1] != (d,)]) < 2
 
@@ -121,7 +121,7 @@ class OnesAroundTranspose(Rule[_OnesMatch]):
         gone = {perm[axis] for axis in ones[0]}
         kept = [axis for axis in range(len(perm)) if axis not in gone]
         before = tuple([first.result.shape[axis] for axis in kept])
-        if not _is_inferred(first.operand("x").shape, before):
+        if not is_inferred(first.operand("x").shape, before):
             return None
         order = tuple([kept.index(axis) for axis in perm if axis not in gone])
         return _OnesMatch(node, (first, moved), before=before, perm=order)

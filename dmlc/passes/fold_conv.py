@@ -333,6 +333,10 @@ class FoldInputShift(_InputRule):
         return [rewriter.add(OPAQUE, operands, node.attributes_as(OpaqueAttributes))]
 
 
+#: Windows of one padding that are looked at.
+_MOST_WINDOWS = 16
+
+
 class _PadMatch(Match, eq=False, kw_only=True):
     """``pads`` are zeros around ``x`` before the window's own."""
 
@@ -344,7 +348,8 @@ class FoldPad(Rule[_PadMatch]):
     """Conv and AveragePool of pad(x) with zeros around the spatial axes become one of x that pads by itself.
 
     Exporters write so where the two ends differ (TensorFlow's "SAME" of even sizes), and around each average pool that
-    counts its padding. ``reassociates``: a kernel may leave the zeros out of its sums.
+    counts its padding. ``reassociates``: a kernel may leave the zeros out of its sums. A pad of several windows goes
+    where each of them takes it.
     """
 
     name = "fold-pad-into-window"
@@ -361,6 +366,17 @@ class FoldPad(Rule[_PadMatch]):
         return _PadMatch(node, (before,), x=before.operand("x"), pads=before.attributes_as(PadAttributes).pads)
 
     def check(self, match: _PadMatch, graph: Graph) -> Miss | None:
+        return self._why_not(match) or self._why_shared(match, graph)
+
+    def _why_shared(self, match: _PadMatch, graph: Graph) -> Miss | None:
+        """The reason why another use of the padding keeps it."""
+        (before,) = match.consumed
+        windows = [self.match(user, graph) for user in before.result.users[:_MOST_WINDOWS]]
+        taken = [window for window in windows if window is not None and self._why_not(window) is None]
+        return None if len(taken) == len(before.result.uses) else used_elsewhere(before.result)
+
+    def _why_not(self, match: _PadMatch) -> Miss | None:
+        """The reason why the window does not take the padding."""
         node, (before,), rank = match.root, match.consumed, match.x.type.rank
         if before.attributes_as(PadAttributes).value != 0:
             return Miss("the padding is not 0")
@@ -375,7 +391,7 @@ class FoldPad(Rule[_PadMatch]):
             return Miss("the padding is not known")
         if is_opaque(node, "AveragePool"):
             return self._check_pool(match)
-        return used_elsewhere(before.result)
+        return None
 
     def _check_pool(self, match: _PadMatch) -> Miss | None:
         """ONNX Runtime takes no padding as large as the window (PoolAttributes)."""
@@ -386,7 +402,7 @@ class FoldPad(Rule[_PadMatch]):
             return Miss("the pool leaves its own padding out")
         if any(size >= window for size, window in zip(_all_around(match), 2 * kernel, strict=True)):
             return Miss("the padding is as large as the window")
-        return used_elsewhere(match.consumed[0].result)
+        return None
 
     def build(self, match: _PadMatch, rewriter: Rewriter) -> Sequence[Value]:
         record = match.root.attributes_as(OpaqueAttributes)

@@ -133,6 +133,35 @@ def test_padding_that_is_used_elsewhere_stays(window: onnx.NodeProto) -> None:
     assert any("p is used 2 times" in r.reason() for r in program.remarks)
 
 
+def several(*windows: onnx.NodeProto) -> onnx.ModelProto:
+    """Windows that read one padding, each with an output of its own."""
+    m = model(ENDS, windows[0], outputs=tuple([f"y{place}" for place in range(len(windows))]))
+    del m.graph.node[1:]
+    for place, window in enumerate(windows):
+        m.graph.node.add().CopyFrom(window)
+        m.graph.node[-1].output[0] = f"y{place}"
+    return m
+
+
+def test_padding_of_several_windows_goes() -> None:
+    """A reduction cell of NASNet pads once for a convolution and a pool."""
+    check(several(CONV, pool(), pool(strides=[2, 2])), ["Conv", "AveragePool", "AveragePool"])
+
+
+@each_row(
+    "last",
+    [pool(ceil_mode=1, strides=[2, 2]), node("MaxPool", ["p"], ["y"], kernel_shape=[3, 3]), node("Relu", ["p"], ["y"])],
+)
+def test_padding_that_one_window_does_not_take_stays(last: onnx.NodeProto) -> None:
+    program = check(several(CONV, last), ["Pad", "Conv", last.op_type])
+    assert any("p is used 2 times" in r.reason() for r in program.remarks)
+
+
+def test_padding_of_very_many_windows_stays() -> None:
+    m = several(*[pool(strides=[1 + place % 5, 1 + place // 5]) for place in range(20)])
+    check(m, ["Pad", *["AveragePool"] * 20])
+
+
 def test_a_max_pool_has_no_zeros_around() -> None:
     check(model(ENDS, node("MaxPool", ["p"], ["y"], kernel_shape=[3, 3])), ["Pad", "MaxPool"])
 

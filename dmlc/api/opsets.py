@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from dmlc.api.opset_candidates import other_opsets
 from dmlc.api.program import Program, emitted
 from dmlc.api.sources import Choice, ProgramSource, load
 from dmlc.diagnostics import DmlcError, fail, option
@@ -21,7 +22,6 @@ from dmlc.ir import DType, Graph
 from dmlc.ir.fixed_shapes import shape_text
 from dmlc.ops.ranges import promise
 from dmlc.passes.manager import REASSOCIATES
-from dmlc.passes.opset_candidates import other_opsets
 from dmlc.passes.options import Options
 from dmlc.passes.quantized_advice import NOT_LOADED_SINCE, label, repeated
 from dmlc.runtime.binding import bound

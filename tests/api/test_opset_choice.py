@@ -7,8 +7,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import dmlc
+from dmlc.api.opset_candidates import other_opsets
 from dmlc.diagnostics import DmlcError, Source
-from dmlc.passes.opset_candidates import other_opsets
 
 SCATTER = """
 model put(x: f32[4, 8], i: i64[4, 3], u: f32[4, 3]) -> (y) {

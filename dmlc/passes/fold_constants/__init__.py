@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from dmlc.passes.fold_constants.arithmetic import (
     CastChain,
+    ChoiceByProducts,
     DifferentTruths,
     Idempotent,
     Inverse,
@@ -18,9 +19,7 @@ from dmlc.passes.fold_constants.arithmetic import (
     SignIntoFactor,
     SwappedChoice,
 )
-from dmlc.passes.fold_constants.batches import MatmulBetweenReshapes, OnesAroundTranspose
 from dmlc.passes.fold_constants.bounds import WithinBounds
-from dmlc.passes.fold_constants.choices import ChoiceByProducts
 from dmlc.passes.fold_constants.evaluate import Evaluate, FillScalar
 from dmlc.passes.fold_constants.layouts import (
     AroundElementwise,
@@ -35,8 +34,8 @@ from dmlc.passes.fold_constants.layouts import (
     TransposeOfOnes,
 )
 from dmlc.passes.fold_constants.opaque import InlineBranch, ReadAgain
-from dmlc.passes.fold_constants.parts import ConcatOfPlaces
 from dmlc.passes.fold_constants.recurrent import ZeroInitialState
+from dmlc.passes.fold_constants.regrouped import ConcatOfPlaces, MatmulBetweenReshapes, OnesAroundTranspose
 from dmlc.passes.fold_constants.sequences import KnownSequence
 from dmlc.passes.manager import REASSOCIATES, PassContext
 from dmlc.passes.rewrite import RewritePass, Rule

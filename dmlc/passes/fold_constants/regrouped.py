@@ -1,4 +1,4 @@
-"""Reshapes that merge axes for a matrix product or a transpose, and split them again."""
+"""Axes that are merged, split or cut out, and put together again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,17 @@ from msgspec import Struct
 
 from dmlc.ir import Dim, Graph, Node, Shape, Value
 from dmlc.ops.matmul import MATMUL
-from dmlc.ops.move import RESHAPE, RESHAPES, TRANSPOSE, ReshapeAttributes, TransposeAttributes
+from dmlc.ops.move import (
+    CONCAT,
+    RESHAPE,
+    RESHAPES,
+    SLICE,
+    TRANSPOSE,
+    ConcatAttributes,
+    ReshapeAttributes,
+    SliceAttributes,
+    TransposeAttributes,
+)
 from dmlc.passes.layouts import ones_between
 from dmlc.passes.patterns import made_by
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
@@ -54,7 +64,7 @@ class MatmulBetweenReshapes(Rule[_ProductMatch]):
             return None
         if any(value is not None and value.shape[0] != inner.result.shape[0] for value in inner.operands):
             return None
-        if not all(is_inferred(factor.x.shape, factor.shape(want[:2])) for factor in found):
+        if not all(_is_inferred(factor.x.shape, factor.shape(want[:2])) for factor in found):
             return None
         nodes = tuple(dict.fromkeys([inner, *[n for factor in found for n in factor.nodes]]))
         return _ProductMatch(node, nodes, factors=found)
@@ -89,7 +99,7 @@ def _factor(value: Value | None) -> _Factor | None:
     return _Factor(node.operand("x"), rows, columns, moved is not None, nodes)
 
 
-def is_inferred(have: Shape, want: Shape) -> bool:
+def _is_inferred(have: Shape, want: Shape) -> bool:
     """True if at most one size of a reshape must be inferred: others would be computed by nodes of their own."""
     return len([d for i, d in enumerate(want) if not isinstance(d, int) and have[i : i + 1] != (d,)]) < 2
 
@@ -121,7 +131,7 @@ class OnesAroundTranspose(Rule[_OnesMatch]):
         gone = {perm[axis] for axis in ones[0]}
         kept = [axis for axis in range(len(perm)) if axis not in gone]
         before = tuple([first.result.shape[axis] for axis in kept])
-        if not is_inferred(first.operand("x").shape, before):
+        if not _is_inferred(first.operand("x").shape, before):
             return None
         order = tuple([kept.index(axis) for axis in perm if axis not in gone])
         return _OnesMatch(node, (first, moved), before=before, perm=order)
@@ -133,3 +143,61 @@ class OnesAroundTranspose(Rule[_OnesMatch]):
         x = match.consumed[0].operand("x")
         flat = rewriter.add(RESHAPE, [x], ReshapeAttributes(shape=match.before))
         return [rewriter.add(TRANSPOSE, [flat], TransposeAttributes(perm=match.perm))]
+
+
+class _PartsMatch(Match, eq=False, kw_only=True):
+    """``x`` transposed by ``perm`` has the elements of the concat in their order."""
+
+    x: Value
+    perm: tuple[int, ...]
+
+
+class ConcatOfPlaces(Rule[_PartsMatch]):
+    """A concat of all places along an axis, each without that axis, becomes a transpose and a reshape.
+
+    ``exact``. tf2onnx joins the directions of a recurrent layer so.
+    """
+
+    name = "concat-of-places"
+    roots = (CONCAT,)
+    fed_by = RESHAPES
+
+    def match(self, node: Node, graph: Graph) -> _PartsMatch | None:
+        moved = [made_by(value, *RESHAPES) for value in node.operands]
+        cuts = [None if each is None else made_by(each.operand("x"), SLICE) for each in moved]
+        found = [each for each in (*cuts, *moved) if each is not None]
+        if len(found) < 2 * len(node.operands):
+            return None
+        x, count = found[0].operand("x"), len(node.operands)
+        axis = next((row[0] for row in found[0].attributes_as(SliceAttributes).rows()), 0)
+        if x.shape[axis] != count or any(cut.operand("x") is not x for cut in found[:count]):
+            return None
+        wanted = [((axis, place, place + 1, 1),) for place in range(count)]
+        if [tuple(_plain(cut, count)) for cut in found[:count]] != wanted:
+            return None
+        rest = tuple([a for a in range(x.type.rank) if a != axis])
+        joined = node.attributes_as(ConcatAttributes).axis
+        if any(each.result.shape != tuple([x.shape[a] for a in rest]) for each in found[count:]):
+            return None
+        perm = (*rest[:joined], axis, *rest[joined:])
+        if not _is_inferred(tuple([x.shape[a] for a in perm]), node.result.shape):
+            return None
+        return _PartsMatch(node, tuple(found), x=x, perm=perm)
+
+    def check(self, match: _PartsMatch, graph: Graph) -> Miss | None:
+        return next(filter(None, [used_elsewhere(node.result) for node in match.consumed]), None)
+
+    def build(self, match: _PartsMatch, rewriter: Rewriter) -> Sequence[Value]:
+        moved = rewriter.add(TRANSPOSE, [match.x], TransposeAttributes(perm=match.perm))
+        return [rewriter.add(RESHAPE, [moved], ReshapeAttributes(shape=match.root.result.shape))]
+
+
+def _plain(cut: Node, count: int) -> list[tuple[object, ...]]:
+    """The rows of a slice, with the place of one that counts from the end, and the end where it is left open."""
+    out: list[tuple[object, ...]] = []
+    for axis, start, end, step in cut.attributes_as(SliceAttributes).rows():
+        if not isinstance(start, int) or not isinstance(end, int):
+            return []
+        chosen = range(count)[start:end:step]
+        out.append((axis, chosen.start, chosen.stop, chosen.step))
+    return out

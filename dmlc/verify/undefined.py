@@ -31,16 +31,20 @@ class UndefinedElements:
     places: Array
 
     def filled(self, choice: int) -> Patch:
-        """Put other integers there: the lowest, the largest, 0, 1, or those of the defined elements."""
-        limits, rest = np.iinfo(self.array.dtype), self.array[~self.places]
-        fills = [limits.min, limits.max, 0, 1, *([np.resize(rest, int(self.places.sum()))] if rest.size else [])]
+        """Put other integers there: the lowest, the largest, 0, 1, different ones, or those of the defined elements.
+
+        Functions of two numbers may not tell the first four apart: a largest unsigned number squared wraps to 1.
+        """
+        limits, rest, count = np.iinfo(self.array.dtype), self.array[~self.places], int(self.places.sum())
+        fills = [limits.min, limits.max, 0, 1, np.arange(2, 2 + count)]
+        fills += [np.resize(rest, count)] if rest.size else []
         out: Array = self.array.copy()
         out[self.places] = fills[choice % len(fills)]
         return Patch(out, self.places)
 
 
 #: The number of ways to fill undefined elements.
-_FILLS = 5
+_FILLS = 6
 
 
 def unspecified_casts(steps: Sequence[TraceStep]) -> list[UndefinedElements]:

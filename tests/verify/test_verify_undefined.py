@@ -159,3 +159,18 @@ def test_an_undefined_element_behind_another_hides_nothing(kind: Any, text: str)
     found = [*unspecified_casts(steps), at_the_end]
     assert len(found) == 2
     assert np.asarray(dependent(found, side, feeds, "y")).tolist() == [True, False, True]
+
+
+def test_undefined_integers_whose_square_wraps_to_one() -> None:
+    """The largest unsigned number squared is 1, as that of the lowest is, once a clip has raised it."""
+    text = """
+model m(n: u32[2, 2]) -> (y) {
+    q = clip(7 // n, min=1)
+    y = matmul(q, q)
+    return y
+}
+"""
+    side = GraphSide(dmlc.compile(dmlc.Source(text), target="onnx").source_graph)
+    feeds = {"n": np.zeros((2, 2), np.uint32)}
+    found = divisions_by_zero(side.trace(feeds, "y") or [])
+    assert np.all(dependent(found, side, feeds, "y"))

@@ -66,6 +66,12 @@ def _start(grower: Grower) -> None:
     grower.unsqueeze(x, [0])
 
 
+def test_squeezed_axes_out_of_order_are_typed_as_kernels_drop_them() -> None:
+    grower = Grower(0)
+    grower.opset, grower.kinds["x"] = 10, (TensorProto.FLOAT, (1, 1, 1, 5))
+    assert grower.kinds[grower.squeeze("x", [2, 1])] == (TensorProto.FLOAT, (1, 5))
+
+
 def test_a_wrong_rewrite_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rule that forgets what it divides by makes models fail, and the failure is made small."""
     nodes = [

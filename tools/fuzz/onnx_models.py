@@ -16,6 +16,8 @@ I32, I64, BOOL = TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL
 FLOATS, INTEGERS = (F32, F16, F64), (I32, I64)
 NUMBERS = (*FLOATS, *INTEGERS)
 OPSETS = tuple(range(9, 22))
+#: The first opset at which ONNX's inference knows all axes of a Squeeze that are not in order.
+_AXES_IN_ANY_ORDER = 11
 Size = int | str
 #: An element type and a shape.
 Kind = tuple[int, tuple[Size, ...]]
@@ -218,6 +220,8 @@ class Grower:
         return self._with_axes(op, x, given, 13 if op == "ReduceSum" else 18, keepdims=keepdims)
 
     def squeeze(self, x: str, axes: Sequence[int]) -> str:
+        """Below opset 11 ONNX's inference keeps the axes behind one that is not in order, which the kernel drops."""
+        axes = axes if self.opset >= _AXES_IN_ANY_ORDER else sorted(axes)
         return self._with_axes("Squeeze", x, axes, 13)
 
     def unsqueeze(self, x: str, axes: Sequence[int]) -> str:

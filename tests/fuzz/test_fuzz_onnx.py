@@ -13,7 +13,7 @@ from tests.versions import ONNX_RUNTIME
 from tools.fuzz.onnx_judge import choices, failures, judge, reduced
 from tools.fuzz.onnx_models import FuzzModel, Grower, MisfitError, generate
 from tools.fuzz.onnx_patterns import PATTERNS
-from tools.fuzz.onnx_recipes import OPERATORS
+from tools.fuzz.onnx_recipes import OPERATORS, computed_reshape
 
 REGRESSIONS = sorted((Path(__file__).parents[1] / "regressions").glob("*.onnxtxt"))
 
@@ -70,6 +70,14 @@ def test_squeezed_axes_out_of_order_are_typed_as_kernels_drop_them() -> None:
     grower = Grower(0)
     grower.opset, grower.kinds["x"] = 10, (TensorProto.FLOAT, (1, 1, 1, 5))
     assert grower.kinds[grower.squeeze("x", [2, 1])] == (TensorProto.FLOAT, (1, 5))
+
+
+def test_a_computed_size_of_0_does_not_go_into_a_reshape() -> None:
+    grower = Grower(0)
+    grower.kinds["x"] = (TensorProto.FLOAT, (0, 0))
+    grower.values.append("x")
+    with pytest.raises(MisfitError):
+        computed_reshape(grower)
 
 
 def test_a_wrong_rewrite_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -185,6 +185,8 @@ def computed_reshape(g: Grower) -> None:
         one = _hidden_unsqueeze(g, one)
     else:
         one = g.put("Gather", [source, g.const([keep])], hidden=True)[0]
+    if shape[keep] == 0:
+        raise MisfitError("a 0 in a shape is the size of the operand's axis")
     sizes = [s for i, s in enumerate(shape) if i != keep]
     if sum(isinstance(s, str) for s in sizes) > (1 if all(isinstance(s, str) or s == 1 for s in sizes) else 0):
         raise MisfitError("no name for the size")

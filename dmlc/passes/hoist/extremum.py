@@ -10,7 +10,7 @@ from dmlc.ir import DType, Graph, Node, Operation, Value
 from dmlc.ir.dtype import f16
 from dmlc.ops.binary import ADD, DIV, MAX, MIN, MUL, SUB
 from dmlc.ops.choose import CAST, CLIP
-from dmlc.ops.elementwise import NEG, UNARY
+from dmlc.ops.elementwise import NEG, SOFTSIGN, UNARY
 from dmlc.ops.normalize import SOFTMAX
 from dmlc.ops.reduce import (
     DUALS,
@@ -54,6 +54,7 @@ class RisingAfterExtreme(Rule[SplitMatch]):
     ``exact`` for relu, clip, floor, ceil, round, sign, neg, casts that keep the order, min and max with a number, and
     sums and products with numbers of one sign. If f as computed never falls, f(max(x)) is max(f(x)) bit for bit;
     rounding keeps a function that never falls so. Kernels approximate exp, log, tanh and the like: ``reassociates``. A
+    NaN that the function makes reaches the maximum in one form alone: ``range`` for log, sqrt and softsign. A
     falling function turns the maximum into a minimum. Integers may wrap and keep their sums and products; of NaN and of
     the sign of a zero the language says nothing. Not where nothing may be reduced.
     """
@@ -99,7 +100,7 @@ class RisingAfterExtreme(Rule[SplitMatch]):
     def class_of(self, match: SplitMatch, graph: Graph, context: PassContext) -> str:
         if match.node.op in _OF_POSITIVE and not _is_never_negative(match.operand):
             return RANGE
-        if match.sign:
+        if match.node.op is SOFTSIGN or match.sign:
             return RANGE
         return REASSOCIATES if match.node.op in _APPROXIMATED else EXACT
 
@@ -109,7 +110,10 @@ class RisingAfterExtreme(Rule[SplitMatch]):
             assert match.fixed is not None
             return known.promised(match.fixed)
         promised = known.promised_of(match.operand)
-        return known.promised(match.operand) if promised is not None and promised[0] >= 0 else ()
+        if promised is None:
+            return ()
+        holds = np.isfinite(promised).all() if match.node.op is SOFTSIGN else promised[0] >= 0
+        return known.promised(match.operand) if holds else ()
 
     def build(self, match: SplitMatch, rewriter: Rewriter) -> Sequence[Value]:
         record_costs(self.context, self.name, match, rewriter.graph, *forms(match))

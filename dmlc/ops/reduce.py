@@ -157,8 +157,8 @@ _PROPAGATES = {"nan": "propagates"}
 _TOTAL = {
     **_PROPAGATES,
     "overflow": "integers wrap modulo 2^n; f16 is accumulated in f32",
-    "overflow on ONNX Runtime CPU": "from 1.27 integers stop at the ends of their type, and i64 passes through f64; "
-    "up to 1.26 they wrap",
+    "overflow on ONNX Runtime CPU": "from 1.27 integers stop at the ends of their type, and i64 passes through f64, "
+    "which rounds numbers beyond 2^53; up to 1.26 they wrap",
 }
 _EMPTY_ON_DIRECTML = {
     "empty on DirectML": "there are no empty tensors; the execution provider leaves the result unwritten",

@@ -40,6 +40,9 @@ _NORMALIZATIONS = frozenset(
 _REDUCTIONS = ("reduce", "argm", "topk", "global", "softmax", "logsoftmax", "hardmax", "cum")
 #: Sums for which ONNX Runtime from 1.27 saturates integers that wrap elsewhere.
 _SUMS = frozenset({"reducesum", "reducel1", "reducemean", "reducel2", "cumsum", "sum", "mean"})
+#: Operators that ONNX Runtime from 1.27 computes in f64, and an integer beyond which f64, here too, rounds some.
+_IN_F64 = frozenset({"reducesum", "reducel1", "reducemean", "reducel2", "reducesumsquare", "reduceprod", "einsum"})
+_LARGEST_IN_F64 = 2.0**53 - 1
 
 
 # --- NaN
@@ -107,7 +110,7 @@ def rooted_infinity(steps: Sequence[TraceStep]) -> bool:
 
 
 def integers_overflowed(steps: Sequence[TraceStep]) -> bool:
-    """Return whether a sum or a product of integers may have overflowed its dtype."""
+    """Return whether a sum or a product of integers may have overflowed its dtype, or f64, in which runtimes add."""
     return any(_leaves_range(step, numbers) for step in steps if (numbers := step.integers()))
 
 
@@ -128,7 +131,8 @@ def _leaves_range(step: TraceStep, numbers: list[Array]) -> bool:
             largest = float(np.power(top, sizes[-1].max(initial=0))) if len(sizes) > 1 else np.inf
         else:
             return False
-    return largest > float(np.iinfo(numbers[0].dtype).max)
+    most = float(np.iinfo(numbers[0].dtype).max)
+    return largest > (min(most, _LARGEST_IN_F64) if step.op in _IN_F64 else most)
 
 
 # --- floats

@@ -478,7 +478,7 @@ class _Case:
         if not self._check.left.defines_empty and causes.reduced_nothing(first):
             yield UNSPECIFIED, "a reduction over nothing, which ONNX does not define"
         if causes.integers_overflowed(first):
-            yield OVERFLOWED, "a sum of integers overflows, which wraps or saturates by runtime"
+            yield OVERFLOWED, "a sum of integers overflows, or f64 does not hold it: runtimes wrap, saturate or round"
         places = comparison.places
         if REASSOCIATES in self._check.allowed and places is not None and np.asarray(a).dtype.kind == "f":
             yield OVERFLOWED, causes.left_range(a, b, places, first, second, self.feeds)

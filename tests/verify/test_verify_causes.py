@@ -92,6 +92,13 @@ def test_integers() -> None:
     assert not divisions_by_zero([step("div", f32(1), f32(0), gives=f32(INF))])
 
 
+def test_sums_of_i64_that_f64_rounds() -> None:
+    two, one, zero = (np.array(n, np.int64) for n in ([2**53, 1], [2**53 - 1], [0]))
+    assert integers_overflowed([step("reducemean", two, gives=zero)])
+    assert not integers_overflowed([step("reducemean", one, gives=zero)])
+    assert not integers_overflowed([step("cumsum", two, gives=zero)])
+
+
 def test_reductions_over_nothing() -> None:
     assert reduced_nothing([step("reducemean", np.zeros((0, 3), np.float32), gives=f32(0))])
     assert not reduced_nothing([step("add", np.zeros((0, 3), np.float32), gives=f32(0))])

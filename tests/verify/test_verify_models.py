@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from model_pairs import BF16, BOOL, F32, F64, I32, I64, chain, floats, ints, model, node, reductions
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper, parser
 
 from dmlc.verify import verify_models
 from dmlc.verify.process import _PROCESS
@@ -53,6 +53,19 @@ def test_interfaces_that_changed(result: onnx.ModelProto, words: str) -> None:
     verdict = verify_models(IDENTITY, result)
     assert verdict.status == "different"
     assert words in verdict.to_text()
+
+
+def test_large_sums_of_i64_are_rounded_by_a_runtime() -> None:
+    """ONNX Runtime from 1.27 on gives an even mean of one odd number beyond 2^53."""
+    text = """<ir_version: 8, opset_import: ["": 17]> g (int64[2, 1] x) => (int64[2, 1] y)
+    <int64[2, 1] c = {1, 3}, int64 large = {9007199254740992}> {
+        n = Mul(x, c)
+        m = Clip(n, large)
+        k = Add(m, c)
+        y = ReduceMean<axes = [1]>(k)
+    }"""
+    same = text.replace("ReduceMean<axes = [1]>", "Identity")
+    assert verify_models(parser.parse_model(text), parser.parse_model(same)).status != "different"
 
 
 def test_the_order_of_outputs_counts() -> None:

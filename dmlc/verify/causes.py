@@ -225,8 +225,20 @@ def _is_near(arrays: Sequence[Array]) -> bool:
 
 
 def at_the_limit(steps: Sequence[TraceStep]) -> bool:
-    """Return whether finite numbers are so large that their sum overflows in one order and not in another."""
-    return any(_near_the_largest([*step.floats(), *step.made()]) for step in steps)
+    """Return whether a sum or a product of finite numbers may overflow in one order and not in another."""
+    return any(_near_the_largest([*step.floats(), *step.made()]) or _product_may_leave(step)[0] for step in steps)
+
+
+def _product_may_leave(step: TraceStep) -> tuple[bool, bool]:
+    """Return whether a product of finite numbers overflows in some order of them, and whether it vanishes in some."""
+    x, made = next(step.floats(), None), next(step.made(), None)
+    if step.op != "reduceprod" or x is None or made is None or not made.size or not np.isfinite(x).all():
+        return False, False
+    with np.errstate(divide="ignore"):
+        powers = np.sort(np.log2(np.abs(x.astype(np.float64))), axis=None)
+    factors, limits = x.size // made.size, np.finfo(x.dtype)
+    highest, lowest = np.maximum(powers[-factors:], 0).sum(), np.minimum(powers[:factors], 0).sum()
+    return bool(highest >= limits.maxexp), bool(lowest < limits.minexp - limits.nmant)
 
 
 def normalized_overflow(steps: Sequence[TraceStep]) -> bool:
@@ -295,9 +307,9 @@ def left_range(
             return "partial results overflowed in " + ("the original" if original.overflowed else "the result only")
     if a_wild.any() or b_wild.any():
         return ""
-    if underflowed([*first, *(second or ())], feeds) or _rooted_nothing(a[places], b[places], first):
-        return "partial results underflowed"
-    return ""
+    vanished = underflowed([*first, *(second or ())], feeds) or _rooted_nothing(a[places], b[places], first)
+    vanished |= any(_product_may_leave(step)[1] for step in first)
+    return "partial results underflowed" if vanished else ""
 
 
 def _rooted_nothing(a: Array, b: Array, first: Sequence[TraceStep]) -> bool:

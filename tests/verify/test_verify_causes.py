@@ -133,6 +133,9 @@ def test_where_the_range_is_left(steps: list[TraceStep], overflowed: bool, undef
 def test_limits() -> None:
     assert at_the_limit([step("reducesum", f32(3e38, 1), gives=f32(3e38))])
     assert not at_the_limit([step("reducesum", f32(1e30, 1), gives=f32(1e30))])
+    assert at_the_limit([step("reduceprod", f32(1e30, 1e-30, 1e30, 1e-30), gives=f32(1))])
+    assert not at_the_limit([step("reduceprod", f32(1e30, 1e-30, 1, 1e-30), gives=f32(0))])
+    assert not at_the_limit([step("reduceprod", f32(1e30, 1e-30, 1e30, 1e-30), gives=f32(1, 1, 1, 1))])
     tiny = f32(1e-40)
     assert underflowed([step("mul", tiny, tiny, gives=f32(0))], {"x": tiny})
     assert not underflowed([step("mul", tiny, tiny, gives=f32(0))], {"x": tiny, "y": f32(1)})

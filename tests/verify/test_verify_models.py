@@ -55,6 +55,20 @@ def test_interfaces_that_changed(result: onnx.ModelProto, words: str) -> None:
     assert words in verdict.to_text()
 
 
+@each_row("factors", ["1e30, 1e30, 1e-30, 1e-30", "1e-30, 1e-30, 1e15, 1e15"])
+def test_products_leave_the_range_in_one_order(factors: str) -> None:
+    """The products of the rows are infinite and 0, or 0 and a number; those of the columns are numbers."""
+    text = f"""<ir_version: 8, opset_import: ["": 17]> g (float[2, 2] x) => (float[1, 1] y)
+    <float[2, 2] c = {{{factors}}}, float low = {{1.0}}, float high = {{2.0}}> {{
+        n = Clip(x, low, high)
+        k = Mul(n, c)
+        p = ReduceProd<axes = [0]>(k)
+        y = ReduceProd<axes = [1]>(p)
+    }}"""
+    turned = text.replace("[0]>(k)", "[1]>(k)").replace("[1]>(p)", "[0]>(p)")
+    assert verify_models(parser.parse_model(text), parser.parse_model(turned)).status != "different"
+
+
 def test_large_sums_of_i64_are_rounded_by_a_runtime() -> None:
     """ONNX Runtime from 1.27 on gives an even mean of one odd number beyond 2^53."""
     text = """<ir_version: 8, opset_import: ["": 17]> g (int64[2, 1] x) => (int64[2, 1] y)

@@ -50,6 +50,7 @@ _TRIALS, _FEW_TRIALS = 400, 48
 _ORDER = (EXACT, REASSOCIATES, RANGE)
 #: Differences on every input that are all of these say nothing about an output.
 _EXCUSED = (UNSPECIFIED, OVERFLOWED, BEYOND)
+_NARROW = "both give the same where f16 values are rounded to f16"
 _MOVES = "the original moves as far when its inputs move in their last places"
 
 
@@ -441,6 +442,8 @@ class _Case:
             for status, reason in self._causes(comparison, a, b, first, second):
                 if reason:
                     return status, reason
+        if self._is_of_narrow_values(comparison.name, b):
+            return WITHIN, _NARROW
         if REASSOCIATES in self._check.allowed and self._moves_itself(comparison, a, b, first):
             return WITHIN, _MOVES
         reason = self._both(comparison, a, b, first, second)
@@ -528,6 +531,15 @@ class _Case:
         if a.dtype.kind != "f" or jumps(first or []):
             return False
         return found.with_rounding(self._check.left, self.feeds, comparison.name, seed).explains(comparison, a, b, kind)
+
+    def _is_of_narrow_values(self, name: str, b: Any) -> bool:
+        """Return whether both give the same once each of their f16 values is rounded to f16."""
+        check = self._check
+        first, second = (side.run_narrow(self.feeds, name) for side in (check.left, check.right))
+        if first is None:
+            return False
+        second, kind = b if second is None else second, check.kinds.get(name)
+        return compare_values(name, first, second, check.allowed, kind, tolerance=check.tolerance).status != DIFFERENT
 
     def _is_plain(self, first: list[TraceStep] | None) -> bool:
         """Return whether the input has no special values, so that a precondition on values should hold."""

@@ -44,6 +44,9 @@ class ClosedSide:
     def run_rounded(self, feeds: Feeds, output: str, rng: np.random.Generator) -> dict[str, Any] | None:
         return None
 
+    def run_narrow(self, feeds: Feeds, output: str) -> Any:
+        return None
+
     def run_patched(self, feeds: Feeds, output: str, patches: Mapping[str, Patch]) -> Any:
         return None if self.traced_by is None else self.traced_by.run_patched(feeds, output, patches)
 

@@ -94,6 +94,9 @@ class GraphSide:
     def run_rounded(self, feeds: Feeds, output: str, rng: np.random.Generator) -> dict[str, Any] | None:
         return None
 
+    def run_narrow(self, feeds: Feeds, output: str) -> Any:
+        return None
+
     def run_patched(self, feeds: Feeds, output: str, patches: Mapping[str, Patch]) -> Any:
         named = {name: value for value, name in self._names().items()}
         patched = {named[name]: patch for name, patch in patches.items()}

@@ -44,3 +44,20 @@ def with_noise(
     del out.graph.node[:]
     out.graph.node.extend(copies)
     return out, noise
+
+
+def with_barriers(model: ModelProto, values: Collection[str]) -> ModelProto:
+    """The model with an Identity behind each of the values: without optimizations no kernel is chosen across it."""
+    out = ModelProto()
+    out.CopyFrom(model)
+    nodes: list[NodeProto] = []
+    for node in out.graph.node:
+        nodes.append(node)
+        for place, name in enumerate(node.output):
+            if name in values:
+                node.output[place] = f"{name}//as computed"
+                nodes.append(helper.make_node("Identity", [node.output[place]], [name]))
+    copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
+    del out.graph.node[:]
+    out.graph.node.extend(copies)
+    return out

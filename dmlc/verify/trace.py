@@ -117,6 +117,10 @@ class Side(Protocol):
     def run_rounded(self, feeds: Feeds, output: str, rng: np.random.Generator) -> dict[str, Any] | None:
         """One output as it comes out where results on the way are rounded otherwise; None where that cannot be seen."""
 
+    def run_narrow(self, feeds: Feeds, output: str) -> Any:
+        """One output as it comes out where each f16 number on the way is rounded to f16; None where that cannot be
+        asked for, or is so anyhow."""
+
     def run_patched(self, feeds: Feeds, output: str, patches: Mapping[str, Patch]) -> Any:
         """One output as it comes out with ``patches`` of values on the way, by the names of ``trace``; None where the
         side does not run with them."""

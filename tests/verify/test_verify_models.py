@@ -69,6 +69,20 @@ def test_products_leave_the_range_in_one_order(factors: str) -> None:
     assert verify_models(parser.parse_model(text), parser.parse_model(turned)).status != "different"
 
 
+def test_f16_that_a_runtime_keeps_in_f32() -> None:
+    """All numbers are 0 in f16, and the first is the largest; in f32 another is."""
+    text = """<ir_version: 8, opset_import: ["": 17]> g (float[4, 8] x) => (float16[4, 8] y) <float small = {1e-9}> {
+        n = Mul(x, small)
+        h = Cast<to = 10>(n)
+        y = Hardmax(h)
+    }"""
+    rounded = text.replace("y = Hardmax(h)", "k = Identity(h)\ny = Hardmax(k)")
+    verdict = verify_models(parser.parse_model(text), parser.parse_model(rounded))
+    assert verdict.status in ("equal", "within"), verdict.to_text()
+    wrong = rounded.replace("Hardmax(k)", "Hardmax<axis = 0>(k)")
+    assert verify_models(parser.parse_model(text), parser.parse_model(wrong)).status == "different"
+
+
 def test_large_sums_of_i64_are_rounded_by_a_runtime() -> None:
     """ONNX Runtime from 1.27 on gives an even mean of one odd number beyond 2^53."""
     text = """<ir_version: 8, opset_import: ["": 17]> g (int64[2, 1] x) => (int64[2, 1] y)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 from msgspec import Struct
 from onnx import TensorProto, defs
@@ -32,13 +33,17 @@ class CpuKernel(Struct, frozen=True):
 
 @lru_cache(maxsize=1)
 def _kernels() -> dict[str, list[CpuKernel]]:
-    operators = load_data(_FILE)["operators"]
+    return parse_kernels(load_data(_FILE))
+
+
+def parse_kernels(data: dict[str, Any]) -> dict[str, list[CpuKernel]]:
+    """The kernels of each operator."""
     return {
         name: [
             CpuKernel(first, last, {parameter: frozenset(names.split()) for parameter, names in types.items()})
             for first, last, types in rows
         ]
-        for name, rows in operators.items()
+        for name, rows in data["operators"].items()
     }
 
 

@@ -9,6 +9,7 @@ from importlib import resources
 from typing import Any
 
 from dmlc.ir.dtype import f32
+from dmlc.placement import cpu_kernels
 from dmlc.targets import cost, directml, dispatch, known_wrong, provider
 from dmlc.targets.kernel_rows import KernelTable
 from dmlc.targets.target import parse_targets
@@ -79,6 +80,13 @@ def _kernels(data: dict[str, Any]) -> None:
     table.rows()
 
 
+def _cpu_operators(data: dict[str, Any]) -> None:
+    target_data.check_cpu_operators(data, "cpu_operators.json")
+    for rows in cpu_kernels.parse_kernels(data).values():
+        for kernel in rows:
+            kernel.is_for(21)
+
+
 def _wrong(data: dict[str, Any]) -> None:
     target_data.check_wrong(data, "ort_cpu_wrong.json")
     for row in known_wrong.parse_wrong(data):
@@ -103,6 +111,7 @@ def _levels(data: dict[str, Any]) -> None:
 _USES: dict[str, Callable[[dict[str, Any]], None]] = {
     _TARGET: _targets,
     "cost_ort_cpu.json": _costs,
+    "cpu_operators.json": _cpu_operators,
     "directml_operators.json": _operators,
     "dispatch.json": _dispatch,
     "dml_ep.json": _provider,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from dmlc.ir import Dim, Graph, Node, Shape, Value
+from dmlc.ir import Dim, Graph, Node, Shape, Value, product
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import (
     CONCAT,
@@ -62,9 +62,9 @@ class MatmulBetweenReshapes(Rule[_ProductMatch]):
         found = tuple([factor for factor in factors if factor is not None])
         if len(found) < len(factors):
             return None
-        if any(value is not None and value.shape[0] != inner.result.shape[0] for value in inner.operands):
+        if any(value is not None and value.shape[0] != product(want[:2]) for value in inner.operands):
             return None
-        if not all(_is_inferred(factor.x.shape, factor.shape(want[:2])) for factor in found):
+        if not all(_is_inferred(graph, factor.x.shape, factor.shape(want[:2])) for factor in found):
             return None
         nodes = tuple(dict.fromkeys([inner, *[n for factor in found for n in factor.nodes]]))
         return _ProductMatch(node, nodes, factors=found)
@@ -99,9 +99,12 @@ def _factor(value: Value | None) -> _Factor | None:
     return _Factor(node.operand("x"), rows, columns, moved is not None, nodes)
 
 
-def _is_inferred(have: Shape, want: Shape) -> bool:
-    """True if at most one size of a reshape must be inferred: others would be computed by nodes of their own."""
-    return len([d for i, d in enumerate(want) if not isinstance(d, int) and have[i : i + 1] != (d,)]) < 2
+def _is_inferred(graph: Graph, have: Shape, want: Shape) -> bool:
+    """True if at most one size of a reshape must be inferred, and none beside a size that may be 0: others would be
+    computed by nodes of their own."""
+    open_places = [i for i, d in enumerate(want) if not isinstance(d, int) and have[i : i + 1] != (d,)]
+    kept = [d for i, d in enumerate(want) if i not in open_places]
+    return not open_places or (len(open_places) == 1 and all(graph.dims.interval(d)[0] > 0 for d in kept))
 
 
 class _OnesMatch(Match, eq=False, kw_only=True):
@@ -131,7 +134,7 @@ class OnesAroundTranspose(Rule[_OnesMatch]):
         gone = {perm[axis] for axis in ones[0]}
         kept = [axis for axis in range(len(perm)) if axis not in gone]
         before = tuple([first.result.shape[axis] for axis in kept])
-        if not _is_inferred(first.operand("x").shape, before):
+        if not _is_inferred(graph, first.operand("x").shape, before):
             return None
         order = tuple([kept.index(axis) for axis in perm if axis not in gone])
         return _OnesMatch(node, (first, moved), before=before, perm=order)
@@ -170,7 +173,7 @@ class ConcatOfPlaces(Rule[_PartsMatch]):
             return None
         x, count = found[0].operand("x"), len(node.operands)
         axis = next((row[0] for row in found[0].attributes_as(SliceAttributes).rows()), 0)
-        if x.shape[axis] != count or any(cut.operand("x") is not x for cut in found[:count]):
+        if x.shape[axis] != count or 0 in x.shape or any(cut.operand("x") is not x for cut in found[:count]):
             return None
         wanted = [((axis, place, place + 1, 1),) for place in range(count)]
         if [tuple(_plain(cut, count)) for cut in found[:count]] != wanted:
@@ -180,7 +183,7 @@ class ConcatOfPlaces(Rule[_PartsMatch]):
         if any(each.result.shape != tuple([x.shape[a] for a in rest]) for each in found[count:]):
             return None
         perm = (*rest[:joined], axis, *rest[joined:])
-        if not _is_inferred(tuple([x.shape[a] for a in perm]), node.result.shape):
+        if not _is_inferred(graph, tuple([x.shape[a] for a in perm]), node.result.shape):
             return None
         return _PartsMatch(node, tuple(found), x=x, perm=perm)
 

@@ -42,6 +42,13 @@ def test_a_merged_batch_is_split() -> None:
     assert left(lambda b: product(b, b.input("x", (2, 3, 4, 8)), b.input("z", (2, 3, 8, 5)))) == ["matmul"]
 
 
+def test_a_batch_of_other_matrices_of_nothing_stays() -> None:
+    def made(b: Building) -> Value:
+        return product(b, b.input("x", (2, 3, 0, 8)), b.input("z", (2, 3, 8, 5)), rows=0, back=(7, 3, 0, 5))
+
+    assert left(made) == ["reshape", "reshape", "matmul", "reshape"]
+
+
 def test_a_merged_batch_of_an_open_size_is_split() -> None:
     def made(b: Building) -> Value:
         x, z = b.input("x", ("n", 3, 4, 8)), b.input("z", ("n", 3, 8, 5))

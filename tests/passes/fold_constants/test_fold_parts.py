@@ -108,6 +108,24 @@ def test_sizes_that_a_reshape_cannot_infer_keep_the_concat() -> None:
     assert "concat" in names(b.graph)
 
 
+def test_a_size_is_not_inferred_beside_one_that_may_be_0() -> None:
+    b = Building(t=(0, 5), n=(1, 5))
+    check_numbers(PASS, b.done(joined(b, b.input("x", ("t", "n", 2)), 2, 1)), binding={"t": 0, "n": 2})
+    assert "concat" in names(b.graph)
+
+
+def test_a_size_is_inferred_beside_others_that_are_known() -> None:
+    b = Building(t=(0, 5))
+    check_numbers(PASS, b.done(joined(b, b.input("x", ("t", 3, 2)), 2, 0)), binding={"t": 2})
+    assert names(b.graph) == ["transpose", "reshape"]
+
+
+def test_places_of_nothing_stay() -> None:
+    b = Building()
+    ctx = check_numbers(PASS, b.done(joined(b, b.input("x", (3, 0, 2)), 2, 0)))
+    assert RULE not in {entry.rule for entry in ctx.ledger}
+
+
 @pytest.mark.parametrize("which", [0, 1])
 def test_a_part_that_is_used_elsewhere_stays(which: int) -> None:
     b = Building()

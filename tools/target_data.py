@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -203,10 +203,15 @@ def check_kernels(data: dict[str, Any], file: str) -> None:
         for row in rows:
             fine = isinstance(row, list) and len(row) == 3 and is_range(row[:2]) and row[1] <= _MOST_OPSET
             need(fine and isinstance(row[2], dict), file, f"{op}: a row is two opsets and types by parameter")
-            for parameter, names in row[2].items():
-                need(is_text(parameter) and is_text(names), file, f"{op}: types are one text")
-                unknown = sorted(set(names.split()) - DTYPE_BY_NAME.keys() - {INSERTED})
-                need(not unknown, file, f"{op}: there is no type {', '.join(unknown)}")
+            _check_types(row[2], {*DTYPE_BY_NAME, INSERTED}, file, op)
+
+
+def _check_types(types: dict[str, Any], known: Collection[str], file: str, op: str) -> None:
+    """Check the names of element types that a row has by parameter."""
+    for parameter, names in types.items():
+        need(is_text(parameter) and is_text(names), file, f"{op}: types are one text")
+        unknown = sorted(set(names.split()).difference(known))
+        need(not unknown, file, f"{op}: there is no type {', '.join(unknown)}")
 
 
 #: The names of ONNX's element types, as its declarations write them.
@@ -226,10 +231,7 @@ def check_cpu_operators(data: dict[str, Any], file: str) -> None:
             first, last, types = row
             fine = is_count(first) and (last is None or (is_count(last) and first <= last))
             need(fine and isinstance(types, dict), file, f"{op}: a row is two versions and types by parameter")
-            for parameter, names in types.items():
-                need(is_text(parameter) and is_text(names), file, f"{op}: types are one text")
-                unknown = [name for name in names.split() if name not in _ELEMENTS]
-                need(not unknown, file, f"{op}: there is no type {', '.join(unknown)}")
+            _check_types(types, _ELEMENTS, file, op)
 
 
 _NUMBERS = ("node", "read", "run", "write")

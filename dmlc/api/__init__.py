@@ -66,10 +66,10 @@ def compile(
     ``bind`` fixes dims by name; a dim has one size everywhere. ``shapes={"x": (1, 3, None)}`` fixes sizes of inputs,
     named or not, and open ranks; None leaves a size as it is. ``ranges={"x": (0, 1)}`` promises that every element fed
     to x lies within these bounds and is not NaN. ``profiles={"batch": (1, 8), "seq": 128}`` also compiles a program for
-    each combination of these sizes; see ``docs/profiles.md``. ``model`` picks one of several in a file;
-    a graph and an ONNX model have one, of their own name. ``include`` are
-    folders in which ``use`` and ``load`` look after the program's own. ``limits={"nodes": 3_000_000}`` changes how much
-    is read before it is refused; see ``docs/limits.md``.
+    each combination of these sizes; see ``docs/profiles.md``. ``model`` picks one of several in a file; a graph and an
+    ONNX model have one, of their own name. ``include`` are folders in which ``use`` and ``load`` look after the
+    program's own. ``limits={"nodes": 3_000_000}`` changes how much is read before it is refused; see
+    ``docs/limits.md``.
 
     ``exact`` allows only rewrites that keep every bit; ``allow=("range",)`` adds those with a precondition on values.
     Rules named in ``skip_rules`` do not fire. With ``only_rules`` only those fire, and the mandatory ones.

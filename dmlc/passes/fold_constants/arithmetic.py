@@ -23,7 +23,7 @@ from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import CONCAT, EXPAND, ConcatAttributes, ExpandAttributes
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
 from dmlc.passes.patterns import both_ways, made_by
-from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, consumed_elsewhere, used_elsewhere
 
 #: A larger constant is not searched for ones or zeros.
 _MOST_ELEMENTS = 2**20
@@ -202,7 +202,7 @@ class ChoiceByProducts(Rule[_ChoiceMatch]):
     def check(self, match: _ChoiceMatch, graph: Graph) -> Miss | None:
         if not self.capabilities.takes("Where", match.root.result.type.dtype):
             return Miss("the target has no kernel of Where for {0}", (match.root.result.type.dtype,))
-        return next(filter(None, [used_elsewhere(node.result) for node in match.consumed]), None)
+        return consumed_elsewhere(match)
 
     def build(self, match: _ChoiceMatch, rewriter: Rewriter) -> Sequence[Value]:
         return [rewriter.add(WHERE, [match.cond, match.true, match.false])]

@@ -21,7 +21,7 @@ from dmlc.ops.move import (
 )
 from dmlc.passes.layouts import ones_between
 from dmlc.passes.patterns import made_by
-from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, consumed_elsewhere
 
 #: Axes of a product with a merged batch. With one more, which is what it splits into, targets take it as it is.
 _AXES = 3
@@ -70,7 +70,7 @@ class MatmulBetweenReshapes(Rule[_ProductMatch]):
         return _ProductMatch(node, nodes, factors=found)
 
     def check(self, match: _ProductMatch, graph: Graph) -> Miss | None:
-        return next(filter(None, [used_elsewhere(node.result) for node in match.consumed]), None)
+        return consumed_elsewhere(match)
 
     def build(self, match: _ProductMatch, rewriter: Rewriter) -> Sequence[Value]:
         batch = match.root.result.shape[:2]
@@ -140,7 +140,7 @@ class OnesAroundTranspose(Rule[_OnesMatch]):
         return _OnesMatch(node, (first, moved), before=before, perm=order)
 
     def check(self, match: _OnesMatch, graph: Graph) -> Miss | None:
-        return next(filter(None, [used_elsewhere(node.result) for node in match.consumed]), None)
+        return consumed_elsewhere(match)
 
     def build(self, match: _OnesMatch, rewriter: Rewriter) -> Sequence[Value]:
         x = match.consumed[0].operand("x")
@@ -188,7 +188,7 @@ class ConcatOfPlaces(Rule[_PartsMatch]):
         return _PartsMatch(node, tuple(found), x=x, perm=perm)
 
     def check(self, match: _PartsMatch, graph: Graph) -> Miss | None:
-        return next(filter(None, [used_elsewhere(node.result) for node in match.consumed]), None)
+        return consumed_elsewhere(match)
 
     def build(self, match: _PartsMatch, rewriter: Rewriter) -> Sequence[Value]:
         moved = rewriter.add(TRANSPOSE, [match.x], TransposeAttributes(perm=match.perm))

@@ -39,21 +39,28 @@ ROLES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def name_initializers(graph: GraphProto, waiting: Mapping[str, TensorProto], new_name: Callable[[str], str]) -> None:
+def name_initializers(
+    graph: GraphProto, waiting: Mapping[str, TensorProto], new_name: Callable[[str], str], *, nested: bool
+) -> None:
     """Name the tensors of ``waiting`` ``NODE.ROLE``, such as ``/norm/ReduceMean.axes``.
 
     ``waiting`` has them by the names that stand for theirs in the graph so far. Nothing reads those that keep one.
+    ``nested`` says that nodes have graphs inside.
     """
     named: dict[str, str] = {}
-    graphs = [graph]
+    graphs = [graph] if waiting else []
     for each in graphs:
         for node in each.node:
-            for place, name in enumerate(node.input[:]):
+            inputs = node.input[:]
+            if waiting.keys().isdisjoint(inputs):
+                continue
+            for place, name in enumerate(inputs):
                 if name in waiting:
                     if name not in named:
                         named[name] = waiting[name].name = new_name(_name_at(node, place))
                     node.input[place] = named[name]
-        graphs += inner_graphs(each.node)
+        if nested:
+            graphs += inner_graphs(each.node)
 
 
 def _name_at(node: NodeProto, place: int) -> str:

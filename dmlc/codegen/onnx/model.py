@@ -62,7 +62,7 @@ def emit(graph: Graph, target: Target, opset: int) -> Artifact:
     emitter.declare_values()
     if watch.found:
         emitter.note(watch.sentence())
-    name_initializers(emitter.proto, emitter.shared.unnamed, emitter.values.new)
+    name_initializers(emitter.proto, emitter.shared.unnamed, emitter.values.new, nested=bool(graph.with_regions))
     unread = {id(tensor) for name, tensor in emitter.shared.unnamed.items() if tensor.name == name}
     emitter.proto.initializer.extend([tensor for tensor in emitter.shared.weights if id(tensor) not in unread])
     emitter.proto.sparse_initializer.extend(emitter.shared.sparse)

@@ -360,10 +360,12 @@ class NodeWriter:
             attributes = node.attribute
             for made in entry.attributes:
                 attributes.add().CopyFrom(made)
-        for key, text in self._annotations:
-            row = node.metadata_props.add()
-            row.key = key
-            row.value = text
+        if self._annotations:
+            rows = node.metadata_props
+            for key, text in self._annotations:
+                row = rows.add()
+                row.key = key
+                row.value = text
         if place:
             node.doc_string = place
             self.locations[name] = place

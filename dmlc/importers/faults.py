@@ -94,8 +94,8 @@ class FaultCheck:
             self._compare_words(node, domain)
         outputs = node.outputs
         key = (node.op_type, domain, tuple(dtypes), len(outputs), "" in outputs, *node.attributes)
-        for attribute in node.attributes.values():
-            if attribute.ref_attr_name or not attribute.type:
+        for name, attribute in node.attributes.items():
+            if attribute.ref_attr_name or not node.kinds[name]:
                 self._report_attribute(node, domain, attribute)
         answer = self._answers.get(key, _UNSEEN) if not node.has_twins else _UNSEEN
         if answer is _UNSEEN:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from onnx import GraphProto, ModelProto, SparseTensorProto, TensorProto, ValueInfoProto
@@ -17,7 +17,7 @@ from dmlc.importers.declared_types import DeclaredTypes, weight_type
 from dmlc.importers.declared_types import Path as GraphPath
 from dmlc.importers.faults import FaultCheck
 from dmlc.importers.nodes import NodeReader
-from dmlc.importers.order import check_names, in_order
+from dmlc.importers.order import Listed, check_names, in_order
 from dmlc.importers.registry import Reading
 from dmlc.importers.scope import GraphScope
 from dmlc.importers.types import bind, type_of
@@ -152,7 +152,9 @@ class _Importer:
         self.folder = folder
         self.binding = binding
         self.versions = imported_versions(model.opset_import)
-        self.dims = DimTable(least=0, taken=dict.fromkeys(sorted(declared_dims(model.graph))))
+        self.nodes = self._in_order(model.graph, {info.name for info in model.graph.input})
+        holders = [node.proto for node in self.nodes if node.attributes and node.may_hold_graphs]
+        self.dims = DimTable(least=0, taken=dict.fromkeys(sorted(declared_dims(model.graph, holders))))
         self.types = DeclaredTypes(model, binding, self.dims.new_dim)
         self.claims = ClaimCheck()
         self.check = FaultCheck(model, self.versions)
@@ -166,7 +168,7 @@ class _Importer:
         scope = GraphScope(graph, self.types, (), None, self.folder, source)
         overridable = self._inputs(scope, source)
         self._weights(scope, source, overridable)
-        self._nodes(scope, source)
+        self._read(scope, self.nodes)
         for info in source.output:
             graph.add_output(info.name, self._output(scope, info.name))
         promise(graph, self._promised(graph))
@@ -244,19 +246,24 @@ class _Importer:
         node.result.name = name
         return node.result
 
-    def _nodes(self, scope: GraphScope, source: GraphProto) -> None:
+    def _in_order(self, source: GraphProto, known: Collection[str]) -> list[Listed]:
+        """The nodes of a graph in order; ``known`` are the names of values that are there before them."""
         self.count += len(source.node)
         if self.count > self.limits.nodes:
             have = sum(1 for _ in all_nodes(self.model.graph.node))
             raise self.limits.passed("nodes", "the model has", have)
+        nodes = in_order(source.node, {*known, *[tensor.name for tensor in source.initializer]}, self.limits)
+        check_names([node.name for node in nodes], self.limits)
+        return nodes
+
+    def _read(self, scope: GraphScope, nodes: list[Listed]) -> None:
+        """Read the nodes, and empty the list meanwhile: it takes as much memory as the graph."""
         reader = NodeReader(
             scope, self.versions, self._region, self._inline, self.limits, self.check, opaque=self.opaque
         )
-        known = scope.values.keys() | {t.name for t in source.initializer}
-        nodes = in_order(source.node, known, self.limits)
-        check_names([node.name for node in nodes], self.limits)
-        for node in nodes:
-            reader.read(node)
+        nodes.reverse()
+        while nodes:
+            reader.read(nodes.pop())
 
     def _output(self, scope: GraphScope, name: str) -> Value:
         value = scope.find(name)
@@ -307,7 +314,7 @@ class _Importer:
             if believed(info.type, type_proto(type)) is not info.type:
                 self.claims.note(scope, info, type)
         self._weights(scope, source, set())
-        self._nodes(scope, source)
+        self._read(scope, self._in_order(source, scope.values))
         for info in source.output:
             graph.add_output(info.name, self._output(scope, info.name))
         return scope
@@ -316,7 +323,7 @@ class _Importer:
         check_names(own_dims(source), self.limits)
         scope = GraphScope(outer.graph, self.types, path, outer, self.folder, source)
         self._weights(scope, source, set())
-        self._nodes(scope, source)
+        self._read(scope, self._in_order(source, scope.values))
         self.claims.graph(scope, source)
         values = [self._output(scope, info.name) for info in source.output]
         for info, value in zip(source.output, values, strict=True):

@@ -21,7 +21,7 @@ from dmlc.importers.facts import Question
 from dmlc.importers.faults import FaultCheck
 from dmlc.importers.opaque import opaque_attributes
 from dmlc.importers.order import Listed
-from dmlc.importers.registry import READERS, Data, Found, Made, Reader, Reading, Same
+from dmlc.importers.registry import READERS, Data, Made, Reading, Same
 from dmlc.importers.result_types import result_types
 from dmlc.importers.scope import GraphScope
 from dmlc.inference import NOTHING, Fact, has_rule
@@ -85,7 +85,10 @@ class NodeReader:
             return
         reader = None if FOREIGN in dtypes else READERS.get((domain, listed.op_type))
         if reader is not None:
-            found = _read(reader, reading)
+            try:
+                found = reader(reading)
+            except (IndexError, ValueError):  # too few inputs or attributes: it stays opaque
+                found = None
             if isinstance(found, Made):
                 node = self._make(found)
                 if node is not None:
@@ -257,14 +260,6 @@ class NodeReader:
                 self.scope.define(name, value)
         self._record(node, certain)
         self._learn(node, facts, listed)
-
-
-def _read(reader: Reader, reading: Reading) -> Found:
-    """Return the result of the reader; None for a node with too few inputs or attributes, which stays opaque."""
-    try:
-        return reader(reading)
-    except (IndexError, ValueError):
-        return None
 
 
 def _is_pure(proto: NodeProto, domain: str, regions: list[Region]) -> bool:

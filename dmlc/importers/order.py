@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
+from types import MappingProxyType
+from typing import Any
 
 from msgspec import Struct
 from onnx import AttributeProto, GraphProto, NodeProto
@@ -11,13 +13,16 @@ from onnx import AttributeProto, GraphProto, NodeProto
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue import models as codes
 from dmlc.diagnostics.limits import Limits
-from dmlc.onnx_schema.nested import graphs_in, holds_graphs
+from dmlc.onnx_schema.nested import KINDS_OF_GRAPHS, graphs_in
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class Listed(Struct, eq=False):
     """A node of a model, its number there, and what is asked for most: each look into a proto makes new objects.
 
-    ``attributes`` are by name; ``has_twins`` says that two have one name, and only the last of them is among these.
+    ``attributes`` are by name, ``kinds`` their types; ``has_twins`` says that two have one name, and only the last of
+    them is among these.
     """
 
     number: int
@@ -26,23 +31,24 @@ class Listed(Struct, eq=False):
     op_type: str
     inputs: list[str]
     outputs: list[str]
-    attributes: dict[str, AttributeProto]
-    has_twins: bool
+    attributes: Mapping[str, AttributeProto] = _NONE
+    kinds: Mapping[str, int] = _NONE
+    has_twins: bool = False
 
     @classmethod
     def of(cls, number: int, proto: NodeProto) -> Listed:
         # a slice is a list, and quicker than walking what protobuf gives
+        node = cls(number, proto, proto.name, proto.op_type, proto.input[:], proto.output[:])
         given = proto.attribute[:]
-        attributes = {a.name: a for a in given} if given else _NO_ATTRIBUTES
-        has_twins = len(attributes) < len(given)
-        return cls(number, proto, proto.name, proto.op_type, proto.input[:], proto.output[:], attributes, has_twins)
+        if given:
+            node.attributes = {a.name: a for a in given}
+            node.kinds = {name: a.type for name, a in node.attributes.items()}
+            node.has_twins = len(node.attributes) < len(given)
+        return node
 
     @property
     def may_hold_graphs(self) -> bool:
-        return self.has_twins or any(map(holds_graphs, self.attributes.values()))
-
-
-_NO_ATTRIBUTES: dict[str, AttributeProto] = {}
+        return self.has_twins or not KINDS_OF_GRAPHS.isdisjoint(self.kinds.values())
 
 
 #: Most levels of graphs inside nodes in a file: protobuf reads and writes a hundred messages inside one another, and a
@@ -65,10 +71,11 @@ def in_order(nodes: Sequence[NodeProto], known: Collection[str], limits: Limits)
         listed.append(node)
         node.op_type = kinds.setdefault(node.op_type, node.op_type)
         for place, name in enumerate(node.inputs):
-            if name in made:
-                node.inputs[place] = made[name]  # each look into a proto makes a new text; one is kept
-            else:
+            same = made.get(name)
+            if same is None:
                 ahead.add(name)
+            else:
+                node.inputs[place] = same  # each look into a proto makes a new text; one is kept
         if node.attributes and node.may_hold_graphs:
             ahead.update([name for name in needed(proto) if name not in made])
         for name in node.outputs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -55,7 +55,7 @@ class Reading:
     op_type: str
     inputs: list[Value | None]
     outputs: list[str]
-    attributes: dict[str, AttributeProto]
+    attributes: Mapping[str, AttributeProto]
     opset: int
 
     def __init__(self, scope: GraphScope) -> None:

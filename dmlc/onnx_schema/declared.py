@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 
-from onnx import GraphProto, TensorShapeProto, TypeProto, ValueInfoProto
+from onnx import GraphProto, NodeProto, TensorShapeProto, TypeProto, ValueInfoProto
 
 from dmlc.onnx_schema.nested import inner_graphs
 
@@ -139,12 +139,15 @@ def without_item_shapes(type: TypeProto) -> TypeProto:
     return out
 
 
-def declared_dims(graph: GraphProto) -> set[str]:
-    """The names of the dims that a graph declares, those of graphs inside its nodes too: they mean the same sizes."""
-    graphs = [graph]
-    for each in graphs:
-        graphs += inner_graphs(each.node)
-    return set().union(*map(own_dims, graphs))
+def declared_dims(graph: GraphProto, holders: Iterable[NodeProto] | None = None) -> set[str]:
+    """The names of the dims that a graph declares, those of graphs inside its nodes too: they mean the same sizes.
+
+    ``holders`` are the nodes that may have graphs inside; without them all are searched.
+    """
+    inside = inner_graphs(graph.node if holders is None else holders)
+    for each in inside:
+        inside += inner_graphs(each.node)
+    return set().union(*map(own_dims, [graph, *inside]))
 
 
 def own_dims(graph: GraphProto) -> set[str]:

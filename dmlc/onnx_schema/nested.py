@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from onnx import AttributeProto, GraphProto, NodeProto
 
-_GRAPHS = frozenset((AttributeProto.GRAPH, AttributeProto.GRAPHS))
+#: The types of attributes that are a graph or a list of graphs.
+KINDS_OF_GRAPHS = frozenset((AttributeProto.GRAPH, AttributeProto.GRAPHS))
 _HOLDERS = frozenset(("If", "Loop", "Scan", "SequenceMap"))
 _PLAIN = frozenset(("", "ai.onnx"))
 
@@ -18,7 +19,7 @@ def may_hold_graphs(domain: str, op_type: str) -> bool:
 
 def holds_graphs(attribute: AttributeProto) -> bool:
     """Return whether the attribute is a graph or a list of graphs."""
-    return attribute.type in _GRAPHS
+    return attribute.type in KINDS_OF_GRAPHS
 
 
 def graphs_in(attribute: AttributeProto) -> Sequence[GraphProto]:

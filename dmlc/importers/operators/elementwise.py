@@ -140,7 +140,7 @@ def _clip_bound(r: Reading, index: int, name: str, outermost: int | float) -> in
         dtype = r.x.type.dtype
         return math.copysign(float(np.finfo(dtype.numpy).max), outermost) if dtype.is_float else outermost
     array = r.array(index)
-    return math.nan if array is None or array.size != 1 else array.reshape(())[()].item()
+    return math.nan if array is None or array.size != 1 else array.item()
 
 
 @reads("Cast")

@@ -258,7 +258,7 @@ def pad(r: Reading) -> Found:
             array = r.array(2)
             if array is None or array.size != 1:
                 return None
-            number = array.reshape(())[()].item()
+            number = array.item()
         value = number if r.x.type.dtype.is_float or r.input(2) is not None else 0
         if r.input(3) is not None:
             axes = r.ints(3)

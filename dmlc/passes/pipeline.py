@@ -106,7 +106,7 @@ def fusions(*, narrow_f64: bool = False, accumulate_f32: bool = False) -> tuple[
 
 
 def _rewrites() -> tuple[Pass, ...]:
-    """The rewrites that feed each other."""
+    """The rewrites that feed each other. What fusions make is folded at once: the passes behind see the last form."""
     return (
         FoldConstants(),
         Cse(),
@@ -118,6 +118,7 @@ def _rewrites() -> tuple[Pass, ...]:
         RecognizeReduce(),
         FuseDot(),
         FuseSelection(),
+        FoldConstants(),
         Hoist(),
         CanonicalizeReduce(),
         ShareReductions(),

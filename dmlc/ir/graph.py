@@ -7,7 +7,7 @@ the topological order right. Values are inferred when they are made, so a graph 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
@@ -242,25 +242,25 @@ class Graph:
         self.output._previous = self.output._next = self.output
         self._of_operation: defaultdict[Operation, int] = defaultdict(int)
         self._kinds: dict[Kind, Kind] = {}
-        self._names: dict[str, int] | None = None
+        self._names: set[str] | None = None
         self._numbers: dict[str, int] = {}
 
     # --- reading
 
     def name_node(self, node: Node, base: str, *, replaces: Collection[str] = ()) -> None:
-        """Name a node ``base``, or ``base_2`` and so on where another node has that name. It takes such a name over
-        from a node that it ``replaces``."""
+        """Name a node ``base``, or ``base_2`` and so on where another node has or had that name. It takes such a name
+        over from a node that it ``replaces``."""
         if self._names is None:
-            self._names = dict(Counter([node.name for node in self]))
+            self._names = {node.name for node in self}
         names, number = self._names, self._numbers.get(base, 1)
         name = min(
             [old for old in replaces if old.startswith(base) and _NUMBER.fullmatch(old, len(base))], default=base
         )
-        while names.get(name) and name not in replaces:
+        while name in names and name not in replaces:
             number += 1
             name = f"{base}_{number}"
         self._numbers[base] = number
-        names[name] = names.get(name, 0) + 1
+        names.add(name)
         node.name = name
 
     def __len__(self) -> int:
@@ -281,6 +281,14 @@ class Graph:
         while node is not self.output:
             if node.op in operations and node.graph is self:
                 yield node
+            node = node._next
+
+    def nodes_by_kind(self, operations: Collection[Operation]) -> Iterator[tuple[Kind, Node]]:
+        """The same, each with its kind."""
+        node = self.output._next if self.holds(operations) else self.output
+        while node is not self.output:
+            if node.op in operations and node.graph is self:
+                yield node._kind or node.kind, node
             node = node._next
 
     def holds(self, operations: Collection[Operation]) -> bool:
@@ -452,9 +460,8 @@ class Graph:
         node.graph = None
         for value in node.results:
             value.producer = None  # a cycle would keep both until the next garbage collection
-        self.with_regions.pop(node, None)
-        if self._names is not None:
-            self._names[node.name] = self._names.get(node.name, 0) - 1
+        if node.regions:
+            self.with_regions.pop(node, None)
         self._of_operation[node.op] -= 1
 
     def erase_dead(self, nodes: Iterable[Node]) -> int:

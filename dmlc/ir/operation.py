@@ -210,6 +210,11 @@ class Operation(Struct, frozen=True, eq=False, kw_only=True, dict=True):
         """The number of each operand, by its name."""
         return {operand.name: place for place, operand in enumerate(self.operands)}
 
+    @cached_property
+    def onnx_title(self) -> str:
+        """The title of its nodes: its name in ONNX's manner, where no other is declared."""
+        return self.title or "".join([word.title() for word in self.name.split("_")])
+
     def __repr__(self) -> str:
         return f"<operation {self.name}>"
 

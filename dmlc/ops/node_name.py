@@ -11,7 +11,7 @@ def title_of(node: Node) -> str:
     """The ONNX operator that a node becomes, or the operation in ONNX's manner: ``reduce_sum`` is ``ReduceSum``."""
     if isinstance(node.attributes, OpaqueAttributes):
         return node.attributes.op_type
-    return node.op.title or "".join([word.title() for word in node.op.name.split("_")])
+    return node.op.onnx_title
 
 
 def node_name(node: Node) -> str:

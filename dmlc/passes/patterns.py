@@ -33,7 +33,7 @@ def scalar_of(value: Value | None) -> float | int | bool | None:
     tensor = constant_of(value)
     if tensor is None or tensor.size != 1:
         return None
-    number: float | int | bool = tensor.array.reshape(())[()].item()
+    number: float | int | bool = tensor.array.item()
     return number
 
 

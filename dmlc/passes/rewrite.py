@@ -305,8 +305,11 @@ class _Driver:
 
     def run(self) -> bool:
         self._settle()
-        for node in self.graph.nodes_of(self.index):
-            rules = self._rules(node)
+        by_kind, missed = self.by_kind, self.missed
+        for kind, node in self.graph.nodes_by_kind(self.index):
+            rules = by_kind.get(kind)
+            if rules is None or node in missed:
+                rules = self._rules(node)
             if rules:
                 self._visit(node, rules)
             if self.pending:
@@ -360,7 +363,7 @@ class _Driver:
         for rule in rules:
             match = rule.match(node, self.graph)
             if match is None:
-                if self.misses:
+                if node in self.missed:
                     self.misses.pop((node, rule), None)
                 continue
             whole = None if isinstance(match, Miss) else match
@@ -417,7 +420,7 @@ class _Driver:
         for node in rewriter.made:
             self._push(node)
         for value in touched:
-            if value.is_used_once:  # a rule that wants a value of one use may fire now
+            if len(value.uses) == 1:  # a rule that wants a value of one use may fire now
                 self._push(next(iter(value.uses))[0])
         after = names_after([node for node in rewriter.made if node.graph is graph])
         self.context.record(rule.name, rewrite_class, text, rewriter.spans, before, after)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 from typing import ClassVar
 
@@ -418,6 +419,12 @@ def build_norm(match: NormMatch, rewriter: Rewriter, *, in_language: bool = Fals
     return out if match.plus is None else rewriter.add(ADD, [out, match.plus])
 
 
+@lru_cache(maxsize=8)
+def _ones(shape: tuple[int, ...], dtype: DType) -> Tensor:
+    """Ones: the same tensor for the next normalization, which is often alike, so that it is hashed once."""
+    return Tensor(np.ones(shape, dtype=dtype.numpy))
+
+
 def _normalized(match: NormMatch, x: Value, rewriter: Rewriter, *, in_language: bool) -> Value:
     """The fused operation with a scale of ones. A program that has no scale says it without one."""
     axes, rank, epsilon = match.axes, x.type.rank, match.deviation.epsilon
@@ -434,7 +441,6 @@ def _normalized(match: NormMatch, x: Value, rewriter: Rewriter, *, in_language: 
         back = tuple([perm.index(a) for a in range(rank)])
         x = rewriter.add(TRANSPOSE, [x], TransposeAttributes(perm=perm))
         axes = tuple(range(rank - len(axes), rank))
-    ones = np.ones([d for d in x.shape[axes[0] :] if isinstance(d, int)], dtype=x.type.dtype.numpy)
-    scale = rewriter.shared_constant(Tensor(ones))
+    scale = rewriter.shared_constant(_ones(tuple([d for d in x.shape[axes[0] :] if isinstance(d, int)]), x.type.dtype))
     out = rewriter.add(match.op, [x, scale], NormAttributes(axis=axes[0], epsilon=epsilon))
     return out if back is None else rewriter.add(TRANSPOSE, [out], TransposeAttributes(perm=back))

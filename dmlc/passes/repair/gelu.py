@@ -102,7 +102,7 @@ def _arguments(op: Operation, argument: Value, tolerance: float) -> Iterator[tup
     while pending and len(seen) < _MOST_VALUES:
         x = pending.pop(0)
         found = _polynomial(argument, x, None)
-        for sign in (1, -1):
+        for sign in () if found is None else (1, -1):
             if _equal(found, {key: sign * number for key, number in want.items()}, tolerance):
                 yield x, sign
         if x.producer is not None and x.producer.op in _ARITHMETIC:

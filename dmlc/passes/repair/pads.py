@@ -170,7 +170,7 @@ def _padded(make: Maker, root: Node, left: Value, pads: tuple[int, ...]) -> Valu
     mode, value = str(attribute_of(root, "mode", "constant")), root.operands[2] if len(root.operands) > 2 else None
     number = constant_of(value)
     if mode == "constant" and (value is None or (number is not None and number.size == 1)):
-        filled = attribute_of(root, "value", 0.0) if number is None else number.array.reshape(())[()].item()
+        filled = attribute_of(root, "value", 0.0) if number is None else number.array.item()
         if not left.type.dtype.is_float:
             filled = bool(filled) if left.type.dtype is bool_ else int(filled)
         return make(PAD, left, attributes=PadAttributes(pads=pads, value=filled))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -45,7 +46,7 @@ class MergeAxes(Rule[_MergedResultMatch]):
     repairs = ("rank",)
 
     def match(self, node: Node, graph: Graph) -> _MergedResultMatch | None:
-        limit = self._limit()
+        limit = self.limit
         if limit is None or max([v.type.rank for v in node.results], default=0) <= limit or not self.takes(node):
             return None
         return _MergedResultMatch(node, runs=self.runs(node, graph))
@@ -54,7 +55,9 @@ class MergeAxes(Rule[_MergedResultMatch]):
         """True if the rule is about the node."""
         return True
 
-    def _limit(self) -> int | None:
+    @cached_property
+    def limit(self) -> int | None:
+        """The most axes that the provider takes; None where it takes any."""
         (failure,) = self.repairs
         found = self.capabilities.fault(failure, "Reshape")
         return None if found is None else found.ranks_over
@@ -64,7 +67,7 @@ class MergeAxes(Rule[_MergedResultMatch]):
         """The axes of the result that may become one, as few runs as there can be."""
 
     def check(self, match: _MergedResultMatch, graph: Graph) -> Miss | None:
-        limit = self._limit()
+        limit = self.limit
         assert limit is not None
         if len(match.runs) > limit:
             return Miss("merging neighbouring axes leaves {0} axes, the limit is {1}", (len(match.runs), limit))

@@ -42,6 +42,7 @@ def _used(graph: Graph) -> Iterator[tuple[Operation, str, str, tuple[DType | Non
     for node in graph:
         dtypes = tuple([element_dtype(value) for value in node.operands if value is not None])
         yield node.op, getattr(node.attributes, "op_type", ""), getattr(node.attributes, "domain", ""), dtypes
+    for node in graph.with_regions:
         for region in node.regions:
             yield from _used(region.graph)
 

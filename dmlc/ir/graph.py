@@ -252,14 +252,16 @@ class Graph:
         over from a node that it ``replaces``."""
         if self._names is None:
             self._names = {node.name for node in self}
-        names, number = self._names, self._numbers.get(base, 1)
-        name = min(
-            [old for old in replaces if old.startswith(base) and _NUMBER.fullmatch(old, len(base))], default=base
-        )
-        while name in names and name not in replaces:
-            number += 1
-            name = f"{base}_{number}"
-        self._numbers[base] = number
+        names, name = self._names, base
+        if replaces:
+            alike = [old for old in replaces if old.startswith(base) and _NUMBER.fullmatch(old, len(base))]
+            name = min(alike, default=base)
+        if name in names and name not in replaces:
+            number = self._numbers.get(base, 1)
+            while name in names and name not in replaces:
+                number += 1
+                name = f"{base}_{number}"
+            self._numbers[base] = number
         names.add(name)
         node.name = name
 
@@ -283,12 +285,12 @@ class Graph:
                 yield node
             node = node._next
 
-    def nodes_by_kind(self, operations: Collection[Operation]) -> Iterator[tuple[Kind, Node]]:
-        """The same, each with its kind."""
+    def nodes_except(self, idle: Collection[Kind], operations: Collection[Operation]) -> Iterator[Node]:
+        """The same without the nodes of ``idle`` kinds, which may become more meanwhile."""
         node = self.output._next if self.holds(operations) else self.output
         while node is not self.output:
-            if node.op in operations and node.graph is self:
-                yield node._kind or node.kind, node
+            if node.op in operations and (node._kind or node.kind) not in idle and node.graph is self:
+                yield node
             node = node._next
 
     def holds(self, operations: Collection[Operation]) -> bool:
@@ -472,10 +474,10 @@ class Graph:
             node = pending.pop()
             if node.graph is not self or node is self.output or not node.op.pure or node.is_used:
                 continue
-            producers = [v.producer for v in node.operands if v is not None and v.producer is not None]
+            operands = node.operands
             self._unlink(node)
             gone += 1
-            pending.extend(producers)
+            pending.extend([v.producer for v in operands if v is not None and not v.uses and v.producer is not None])
         return gone
 
     def _link(self, node: Node, before: Node | None) -> None:

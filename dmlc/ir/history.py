@@ -35,12 +35,13 @@ def merged_history(nodes: Iterable[tuple[str, History]], rule: str, rewrite_clas
     sources: dict[str, None] = {}
     classes = {rewrite_class}
     for name, history in nodes:
-        if history.rules:
-            rules.update(dict.fromkeys(history.rules))
-            classes.add(history.rewrite_class)
-        if history.sources:
-            sources.update(dict.fromkeys(history.sources))
-        elif name and not history.rules:  # a node that no rewrite made stands for itself
-            sources[name] = None
+        if history == AS_WRITTEN:  # a node that no rewrite made stands for itself
+            if name:
+                sources[name] = None
+            continue
+        rules.update(dict.fromkeys(history.rules))
+        classes.add(history.rewrite_class)
+        sources.update(dict.fromkeys(history.sources))
     rules[rule] = None
-    return History((*rules,), max(classes, key=_FROM_STRICTEST.index), (*sources,)[:_MOST_SOURCES])
+    loosest = rewrite_class if len(classes) == 1 else max(classes, key=_FROM_STRICTEST.index)
+    return History((*rules,), loosest, (*sources,)[:_MOST_SOURCES])

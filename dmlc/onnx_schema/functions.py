@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from graphlib import CycleError, TopologicalSorter
+from operator import attrgetter
 from typing import TypeAlias
 
 from onnx import FunctionProto, ModelProto, NodeProto, defs
@@ -81,13 +82,15 @@ def check_functions(model: ModelProto, limits: Limits) -> None:
         raise limits.passed("nodes", "with the bodies of its functions the model has", total)
 
 
+_operator = attrgetter("domain", "op_type")
+
+
 def operators_of(model: ModelProto) -> set[tuple[str, str]]:
     """The plain domain and the type of each node of a model, of its functions and of the graphs inside nodes."""
     found: set[tuple[str, str]] = set()
     waiting = [model.graph.node, *(function.node for function in model.functions)]
     for nodes in waiting:
-        kinds = {(node.domain, node.op_type) for node in nodes}
-        here = {(plain_domain(domain), op_type) for domain, op_type in kinds}
+        here = {(plain_domain(domain), op_type) for domain, op_type in set(map(_operator, nodes))}
         if any(may_hold_graphs(*operator) for operator in here):
             waiting += [graph.node for graph in inner_graphs(nodes)]
         found |= here

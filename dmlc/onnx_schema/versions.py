@@ -68,7 +68,8 @@ def move(
 
 def unchanged(node: NodeProto, have: int, want: int, known: KnownValues = NOTHING) -> bool:
     """Return whether the node means the same at that opset without a change."""
-    return bool(same_call(node, have, want, known) == node)
+    same = same_call(node, have, want, known)
+    return same is node or bool(same == node)
 
 
 def same_call(node: NodeProto, have: int, want: int, known: KnownValues = NOTHING) -> NodeProto | None:

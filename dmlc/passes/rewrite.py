@@ -294,6 +294,7 @@ class _Driver:
         self.made: dict[type[Rule[Any]], Rule[Any]] = {}
         self.by_root: dict[Operation, tuple[Rule[Any], ...]] = {}
         self.by_kind: dict[Kind, tuple[Rule[Any], ...]] = {}
+        self.idle: set[Kind] = set()
         self.missed: set[Node] = set()
         self.pending: deque[Node] = deque()
         self.queued: set[Node] = set()
@@ -305,11 +306,8 @@ class _Driver:
 
     def run(self) -> bool:
         self._settle()
-        by_kind, missed = self.by_kind, self.missed
-        for kind, node in self.graph.nodes_by_kind(self.index):
-            rules = by_kind.get(kind)
-            if rules is None or node in missed:
-                rules = self._rules(node)
+        for node in self.graph.nodes_except(self.idle, self.index):
+            rules = self._rules(node)
             if rules:
                 self._visit(node, rules)
             if self.pending:
@@ -347,6 +345,8 @@ class _Driver:
             op, makers = kind
             found = tuple([r for r in self._of_root(op) if not r.fed_by or not makers.isdisjoint(r.fed_by)])
             self.by_kind[kind] = found
+            if not found:
+                self.idle.add(kind)
         return found
 
     def _of_root(self, op: Operation) -> tuple[Rule[Any], ...]:

@@ -5,7 +5,7 @@ A value has one entry in each line. Nodes that stand as in an imported model hav
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from onnx import NodeProto
@@ -45,13 +45,16 @@ def annotations_of(node: Node) -> list[tuple[str, str]]:
     rules, rewrite_class, sources = node.history
     found = [(_SOURCE, _lines([span.place for span in node.spans]))] if node.spans else []
     if rules:
-        found += [(_RULES, "\n".join(dict.fromkeys(rules))), (_CLASS, rewrite_class)]
+        found += [(_RULES, _lines(rules)), (_CLASS, rewrite_class)]
     if sources:
         found.append((_FROM, _lines(sources)))
     return [(key, text) for key, text in found if text]
 
 
-def _lines(found: Iterable[str]) -> str:
+def _lines(found: Sequence[str]) -> str:
+    """The texts, each once and in a line of its own."""
+    if len(found) == 1 and "\n" not in found[0]:
+        return found[0]
     return "\n".join(dict.fromkeys([text.replace("\n", "\\n") for text in found]))
 
 

@@ -40,10 +40,12 @@ class LayoutWriter(SizeWriter):
 
     def flush(self, span: Span | None, renamed: dict[str, str] | None = None, *, between: bool = False) -> None:
         super().flush(span, renamed, between=between)
-        for old, new in (renamed or {}).items():
+        if not renamed or not (self._bypassed or self._layouts):
+            return
+        for old, new in renamed.items():
             if old in self._bypassed:
                 self._bypassed.add(new)
-            if renamed and old in self._layouts:
+            if old in self._layouts:
                 source, shape = self._layouts.pop(old)
                 self._layouts[new] = (renamed.get(source, source), shape)
 

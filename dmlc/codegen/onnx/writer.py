@@ -329,7 +329,7 @@ class NodeWriter:
         if not pending:
             return
         place = span.place if span is not None else ""
-        own = sum(1 for entry in pending if not entry.label)
+        own = len([entry for entry in pending if not entry.label])
         for k, entry in enumerate(pending):
             inputs = entry.inputs
             if renamed and len(pending) > 1:

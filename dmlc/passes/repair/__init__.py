@@ -156,4 +156,4 @@ def _has_empty(graph: Graph) -> bool:
     """Return whether a size is known to be 0. Few graphs have one, and then every node must be checked."""
     if any(0 in value.shape for value in graph.inputs):
         return True
-    return any(0 in value.shape for node in graph for value in node.results)
+    return any(0 in value.type.shape for node in graph for value in node.results)

@@ -32,29 +32,19 @@ Reader: TypeAlias = "Callable[[Node], tuple[Graph, list[Value]] | None]"
 Kind: TypeAlias = "tuple[Operation, frozenset[Operation]]"
 
 
-class Value:
+class Value(Struct, eq=False):
     """A graph input (``producer`` is None) or a result of a node.
 
     ``name`` is the user's name, if any. ``span`` is where its type was written (inputs only).
     ``uses`` is an ordered set of (node, operand number); graph outputs count, as uses by ``Graph.output``.
     """
 
-    __slots__ = ("index", "name", "producer", "span", "type", "uses")
-
-    def __init__(
-        self,
-        type: TensorType,
-        producer: Node | None,
-        index: int,
-        name: str | None = None,
-        span: Span | None = None,
-    ) -> None:
-        self.type = type
-        self.producer = producer
-        self.index = index
-        self.name = name
-        self.span = span
-        self.uses: dict[tuple[Node, int], None] = {}
+    type: TensorType
+    producer: Node | None
+    index: int
+    name: str | None = None
+    span: Span | None = None
+    uses: dict[tuple[Node, int], None] = {}  # a new one for each value
 
     @property
     def shape(self) -> tuple[Dim, ...]:
@@ -71,6 +61,9 @@ class Value:
         return nodes if len(nodes) < 2 else list(dict.fromkeys(nodes))
 
     def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError("a value cannot be copied or pickled alone: copy or pickle its graph")
+
+    def __copy__(self) -> Value:
         raise TypeError("a value cannot be copied or pickled alone: copy or pickle its graph")
 
     def __repr__(self) -> str:

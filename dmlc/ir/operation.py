@@ -143,16 +143,13 @@ class Operand(Struct, frozen=True):
     variadic: bool = False
 
 
-class Inference:
+class Inference(Struct, eq=False):
     """Arguments of an inference rule: one call, and the list for conditions that it could not prove."""
 
-    __slots__ = ("attributes", "conditions", "dims", "types")
-
-    def __init__(self, attributes: Any, types: Sequence[TensorType | None], dims: DimTable) -> None:
-        self.attributes = attributes
-        self.types = types
-        self.dims = dims
-        self.conditions: list[Condition] = []
+    attributes: Any
+    types: Sequence[TensorType | None]
+    dims: DimTable
+    conditions: list[Condition] = []  # a new one for each call
 
     def type(self, index: int) -> TensorType:
         """The type of an operand that is present."""

@@ -236,3 +236,11 @@ def test_changing_the_source_model_later_changes_nothing_of_the_program() -> Non
     model.graph.initializer[0].float_data[0] = 5
     model.graph.output[0].name = "z"
     assert program.to_bytes("onnx") == want
+
+
+@pytest.mark.parametrize("kind", [copy.copy, copy.deepcopy, pickled])
+def test_parts_of_a_graph_are_not_copied_alone(kind: Callable[[Any], Any]) -> None:
+    graph = written().graph
+    for part, name in ((graph.inputs[0], "value"), (next(iter(graph)), "node")):
+        with pytest.raises(TypeError, match=f"a {name} cannot be copied or pickled alone"):
+            kind(part)

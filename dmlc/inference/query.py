@@ -211,6 +211,14 @@ def within(axis: int, rank: int) -> int | None:
     return axis if 0 <= axis < rank else None
 
 
+def ends_at_front(end: object, step: object) -> bool:
+    """True for the end of a backward slice that ONNX Runtime takes for the front of the axis.
+
+    ONNX clamps it to the last element, and nothing is left.
+    """
+    return end in (2**31 - 1, 2**63 - 1) and isinstance(step, int) and step < 0
+
+
 def remaining(have: Sequence[Dim], others: Sequence[Dim]) -> Dim:
     """The size that is left for -1 in a reshape of ``have`` to ``others``. Raises ``ZeroDivisionError``.
 

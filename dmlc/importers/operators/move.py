@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dmlc.importers.registry import Found, Made, Reading, Same, reads
-from dmlc.inference.query import remaining, vanishes_with, within
+from dmlc.inference.query import ends_at_front, remaining, vanishes_with, within
 from dmlc.ir import Dim, Tensor, product
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import (
@@ -198,12 +198,12 @@ def slice_(r: Reading) -> Found:
         if (r.input(3) is not None and axes is None) or (r.input(4) is not None and steps is None):
             return None
     if starts is None or ends is None:
-        return None
+        return Same([r.x]) if starts is not None and _is_whole(r, starts, axes, steps) else None
     axes = tuple(range(len(starts))) if axes is None else axes
     if any(not -rank <= a < rank for a in axes) or len({a % rank for a in axes}) != len(axes):
         return None
     steps = (1,) * len(starts) if steps is None else steps
-    if len({len(starts), len(ends), len(axes), len(steps)}) != 1:
+    if len({len(starts), len(ends), len(axes), len(steps)}) != 1 or any(map(ends_at_front, ends, steps)):
         return None
     begins = [_begin(r.x.shape[a], start, step) for a, start, step in zip(axes, starts, steps, strict=True)]
     known = tuple([b for b in begins if b is not None])
@@ -211,6 +211,15 @@ def slice_(r: Reading) -> Found:
         return None
     record = SliceAttributes(starts=known, ends=ends, axes=tuple([a % rank for a in axes]), steps=steps)
     return Made(SLICE, [r.x], record)
+
+
+def _is_whole(r: Reading, starts: tuple[int, ...], axes: tuple[int, ...] | None, steps: tuple[int, ...] | None) -> bool:
+    """True for a slice whose ends are the sizes themselves, as those that a Shape gives."""
+    ends, rank = r.sizes(2) if r.opset >= 10 else None, r.x.type.rank
+    places = [within(a, rank) for a in (range(len(starts)) if axes is None else axes)]
+    if ends is None or any(starts) or any(step != 1 for step in steps or ()) or len(ends) != len(places):
+        return False
+    return all(at is not None and r.x.shape[at] == end for at, end in zip(places, ends, strict=True))
 
 
 def _begin(size: Dim, start: int, step: int) -> int | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import isqrt
+from functools import reduce
+from math import copysign, isqrt
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -175,11 +177,11 @@ def variadic(q: Query) -> Sequence[Fact]:
 
 def _chosen(q: Query, values: Sequence[Any]) -> Any:
     if q.op_type == "Sum":
-        return sum(values) if len(values) <= 2 else OPEN  # the order of a longer sum is not stated
+        return reduce(add, values) if len(values) <= 2 else OPEN  # the order of a longer sum is not stated
     best = values[0]
     for value in values[1:]:
         if isinstance(best, float) or isinstance(value, float):
-            if best != best or value != value:
+            if best != best or value != value or (best == value and not _is_same(best, value)):
                 return OPEN
             at_most = best <= value
         else:
@@ -195,6 +197,11 @@ def _chosen(q: Query, values: Sequence[Any]) -> Any:
     return best
 
 
+def _is_same(a: Any, b: Any) -> bool:
+    """True for equal elements; zeros of different signs are not equal."""
+    return type(a) is type(b) and a == b and (not isinstance(a, float) or copysign(1, a) == copysign(1, b))
+
+
 @rule("Where")
 def where(q: Query) -> Sequence[Fact]:
     element = q.element(1) or q.element(2)
@@ -206,7 +213,7 @@ def where(q: Query) -> Sequence[Fact]:
 
     def choose(condition: Element, a: Element, b: Element) -> Element:
         if isinstance(condition, Open):
-            return a if type(a) is type(b) and a == b else OPEN
+            return a if _is_same(a, b) else OPEN
         return a if condition else b
 
     out = np.empty(np.broadcast_shapes(*[g.shape for g in given]), object)

@@ -10,7 +10,7 @@ import numpy as np
 from onnx import TensorProto
 
 from dmlc.inference.fact import MOST_ELEMENTS, OPEN, Elements, Fact, Open, of_elements, vector
-from dmlc.inference.query import Fault, Query, need_equal, place, remaining, vanishes_with, within
+from dmlc.inference.query import Fault, Query, ends_at_front, need_equal, place, remaining, vanishes_with, within
 from dmlc.inference.registry import rule
 from dmlc.ir import Dim, DimExpr, Shape, floordiv, product
 
@@ -157,6 +157,8 @@ def squeeze(q: Query) -> Sequence[Fact]:
         if not all(isinstance(d, int) for d in shape):
             return [Fact(q.element(0))]  # sizes that are 1 at run time go too
         axes = tuple([i for i, d in enumerate(shape) if d == 1])
+    if is_given and not axes and any(not isinstance(d, int) or d == 1 for d in shape):
+        return [Fact(q.element(0))]  # an empty list drops nothing in ONNX, and every size of 1 in ONNX Runtime
     gone = {place(a, len(shape)) for a in axes or ()}
     for axis in gone:
         need_equal(shape[axis], 1, f"the size of the axis {axis} that is dropped and 1")
@@ -340,7 +342,8 @@ def slice_(q: Query) -> Sequence[Fact]:
             raise Fault("a step is 0")
         out[at] = _cut(q, shape[at], start, end, step)
         cuts[at] = _as_slice(shape[at], start, end, step)
-        is_sure &= isinstance(start, int) and isinstance(end, int) and isinstance(step, int) and step != 0
+        is_sure &= isinstance(start, int) and isinstance(end, int) and isinstance(step, int)
+        is_sure &= not ends_at_front(end, step)
     elements = q.elements(0)
     return [moved(q, tuple(out), elements[tuple(cuts)] if elements is not None and is_sure else None)]
 
@@ -354,6 +357,8 @@ def _as_slice(size: Any, start: Any, end: Any, step: Any) -> slice:
 
 def _cut(q: Query, size: Dim, start: Dim | Open, end: Dim | Open, step: Dim | Open) -> Dim:
     """The size of a slice of an axis: clamped as NumPy clamps."""
+    if ends_at_front(end, step):
+        return q.new_dim()
     if isinstance(start, int) and isinstance(end, int) and isinstance(step, int) and isinstance(size, int):
         return len(range(size)[_as_slice(size, start, end, step)])
     if isinstance(start, Open) or isinstance(end, Open) or not isinstance(step, int) or step == 0:

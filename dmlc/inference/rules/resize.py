@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import floor
 
+import numpy as np
+
 from dmlc.inference.fact import Fact, Open
 from dmlc.inference.query import Fault, Query, place
 from dmlc.inference.registry import rule
@@ -71,7 +73,7 @@ def _floats(q: Query, index: int) -> list[float | Open] | None:
 
 
 def _scaled(q: Query, shape: Shape, scales: object) -> Shape:
-    """``floor(size * scale)`` of each; a whole scale multiplies open sizes too."""
+    """``floor(size * scale)`` of each, in f32 as runtimes compute it; a whole scale multiplies open sizes too."""
     if not isinstance(scales, (list, tuple)) or len(scales) != len(shape):
         return q.fresh_shape(len(shape))
     out: list[Dim] = []
@@ -79,7 +81,7 @@ def _scaled(q: Query, shape: Shape, scales: object) -> Shape:
         if isinstance(scale, Open):
             out.append(q.new_dim())
         elif isinstance(size, int):
-            out.append(floor(size * scale))
+            out.append(floor(np.float32(size) * np.float32(scale)))
         else:
             out.append(size * int(scale) if float(scale).is_integer() else q.new_dim())
     return tuple(out)

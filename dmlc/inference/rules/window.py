@@ -35,7 +35,9 @@ def slid(q: Query, sizes: Shape, kernel: Sequence[Dim]) -> list[Dim]:
     for i, size in enumerate(sizes):
         stride, span = strides[i], (kernel[i] - 1) * dilations[i] + 1
         if auto in ("SAME_UPPER", "SAME_LOWER"):
-            out.append(floordiv(size + (stride - 1), stride))
+            # ONNX Runtime pads a pool for its window without dilations, so that places are missing
+            is_sure = dilations[i] == 1 or kernel[i] == 1 or "Pool" not in q.op_type
+            out.append(floordiv(size + (stride - 1), stride) if is_sure else q.new_dim())
             continue
         before, after = (0, 0) if auto == "VALID" else (pads[i], pads[i + count])
         room = size + (before + after) - span
@@ -130,11 +132,13 @@ def conv_transpose(q: Query) -> Sequence[Fact]:
     kernel = q.integers("kernel_shape") or w[2:]
     out: list[Dim] = []
     for i, size in enumerate(x[2:]):
+        reach = extra[i] + (kernel[i] - 1) * dilations[i] + 1
         if auto in ("SAME_UPPER", "SAME_LOWER"):
-            out.append(size * strides[i])
+            # with less reach than the stride, ONNX Runtime ends where the last window does
+            out.append(size * strides[i] if q.dims.at_most(strides[i], reach) else q.new_dim())
             continue
         cut = 0 if auto == "VALID" else pads[i] + pads[i + count]
-        out.append((size - 1) * strides[i] + extra[i] + (kernel[i] - 1) * dilations[i] + 1 - cut)
+        out.append((size - 1) * strides[i] + reach - cut)
     return [Fact(q.element(0), (*head, *out))]
 
 

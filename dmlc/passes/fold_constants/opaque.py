@@ -100,6 +100,7 @@ _EVALUATORS: dict[str, Evaluator] = {
     "ScatterND": _scatter_nd,
     "Tile": _tile,
     "Trilu": _trilu,
+    "Upsample": resized,
 }
 
 
@@ -116,13 +117,13 @@ def evaluated(node: Node, arrays: Sequence[Any]) -> Array | None:
     try:
         with np.errstate(all="ignore"):
             return form(node, arrays)
-    except (ValueError, LookupError, TypeError, ZeroDivisionError):
+    except (ValueError, LookupError, TypeError, ZeroDivisionError, OverflowError):
         return None
 
 
 def is_rounded(node: Node) -> bool:
     """True if targets may round the result of an opaque node differently."""
-    if node.attributes_as(OpaqueAttributes).op_type == "Resize":
+    if node.attributes_as(OpaqueAttributes).op_type in ("Resize", "Upsample"):
         return bool(attribute_of(node, "mode", "nearest") != "nearest")
     return node.attributes_as(OpaqueAttributes).op_type in _ROUNDED and node.result.type.dtype.is_float
 

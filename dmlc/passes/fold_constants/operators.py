@@ -1,6 +1,6 @@
 """Operators of models computed of constants: Conv and Einsum in f64, rounded once, and Resize.
 
-Resize has its positions in exact numbers: where rounding decides which element is nearest, it stays.
+Resize and Upsample have their positions in exact numbers: where rounding decides which element is nearest, it stays.
 """
 
 from __future__ import annotations
@@ -33,22 +33,30 @@ _NEAREST: Mapping[str, tuple[Callable[[Fraction], int], Fraction]] = {
 
 
 def resized(node: Node, arrays: Sequence[Any]) -> Array:
-    """The result of a Resize of opset 11 or newer; raises ``ValueError`` where it is not followed."""
-    if len(arrays) < 3 or attribute_of(node, "antialias", 0):
-        raise ValueError("opset 10 counts otherwise, and weights of many elements are a kernel's")
+    """The result of a Resize, or of an Upsample; raises ``ValueError`` where it is not followed."""
+    if attribute_of(node, "antialias", 0):
+        raise ValueError("weights of many elements are a kernel's")
     if attribute_of(node, "keep_aspect_ratio_policy", "stretch") != "stretch":
         raise ValueError("sizes that are computed from others are not followed")
     x: Array = arrays[0]
     mode = attribute_of(node, "mode", "nearest")
+    coordinates = attribute_of(node, "coordinate_transformation_mode", "half_pixel")
+    coordinates = "asymmetric" if _is_old(arrays) else coordinates
     if mode != "nearest" and x.dtype.kind != "f":
         raise ValueError("how integers are rounded is a kernel's")
+    if x.shape == node.result.shape and _axes(node, arrays):
+        raise ValueError("ONNX Runtime copies what keeps all its sizes, whatever the scales are")
     for axis, size, scale in _axes(node, arrays):
         have = x.shape[axis]
         if max(size, have) > _MOST_SIZE or min(size, have) < 1:
             raise ValueError("a size that is not followed")
-        positions = [_position(node, place, scale, have, size) for place in range(size)]
+        positions = [_position(coordinates, place, scale, have, size) for place in range(size)]
         if mode == "nearest":
-            x = np.take(x, _nearest(node, positions, have, scale), axis)
+            rounding = attribute_of(node, "nearest_mode", "round_prefer_floor")
+            if _is_old(arrays):  # as ONNX Runtime takes it (core/providers/cpu/tensor/upsamplebase.h, ``SIMPLE``)
+                rounding = "ceil" if scale < 1 else "floor"
+            is_quotient = coordinates == "align_corners"
+            x = np.take(x, _nearest(rounding, positions, have, scale, is_quotient=is_quotient), axis)
         else:
             weights = _WEIGHTS[mode](node, positions, have)
             if weights.size * (x.size // have) > _MOST_PRODUCTS:
@@ -60,7 +68,8 @@ def resized(node: Node, arrays: Sequence[Any]) -> Array:
 def _axes(node: Node, arrays: Sequence[Any]) -> list[tuple[int, int, Fraction]]:
     """The axes that change, their new sizes, and the scales."""
     x: Array = arrays[0]
-    scales = arrays[2] if arrays[2] is not None and arrays[2].size else None
+    scales = attribute_of(node, "scales", None) if len(arrays) == 1 else arrays[1 if _is_old(arrays) else 2]
+    scales = scales if scales is not None and len(scales) else None
     given = attribute_of(node, "axes", None)
     found = []
     for number, axis in enumerate(range(x.ndim) if given is None else given):
@@ -72,8 +81,12 @@ def _axes(node: Node, arrays: Sequence[Any]) -> list[tuple[int, int, Fraction]]:
     return found
 
 
-def _position(node: Node, place: int, scale: Fraction, have: int, size: int) -> Fraction:
-    mode = attribute_of(node, "coordinate_transformation_mode", "half_pixel")
+def _is_old(arrays: Sequence[Any]) -> bool:
+    """True for an Upsample and a Resize of opset 10: they have no region, and one way to count positions."""
+    return len(arrays) < 3
+
+
+def _position(mode: str, place: int, scale: Fraction, have: int, size: int) -> Fraction:
     if mode == "asymmetric":
         return place / scale
     if mode == "half_pixel" or mode == "pytorch_half_pixel":
@@ -83,10 +96,11 @@ def _position(node: Node, place: int, scale: Fraction, have: int, size: int) -> 
     raise ValueError("a mode that is not followed")
 
 
-def _nearest(node: Node, positions: Sequence[Fraction], have: int, scale: Fraction) -> list[int]:
-    pick, offset = _NEAREST[attribute_of(node, "nearest_mode", "round_prefer_floor")]
+def _nearest(
+    rounding: str, positions: Sequence[Fraction], have: int, scale: Fraction, *, is_quotient: bool
+) -> list[int]:
+    pick, offset = _NEAREST[rounding]
     is_exact = Fraction(float(np.float32(float(scale)))) == scale
-    is_quotient = attribute_of(node, "coordinate_transformation_mode", "half_pixel") == "align_corners"
     for position in positions:
         after = (position - offset) % 1
         distance = min(after, 1 - after)

@@ -52,10 +52,10 @@ def wrong(scope: GraphScope, info: ValueInfoProto) -> bool:
     return value is not None and contradicts(info.type, type_proto(value.type))
 
 
-def corrected(scope: GraphScope, info: ValueInfoProto, names: Set[str] | None) -> ValueInfoProto:
-    """The declaration of an output; with the type of the value where it is wrong.
+def corrected(scope: GraphScope, info: ValueInfoProto, names: Set[str], *, has_new_sizes: bool) -> ValueInfoProto:
+    """The declaration of an output; with the type of the value where it is wrong or missing.
 
-    If ``names`` is set, the sizes that are known are added: numbers, and these names of dims of the inputs in place of
+    If ``has_new_sizes``, the sizes that are known are added: numbers, and ``names`` of dims of the inputs in place of
     other names.
     """
     value = scope.values.get(info.name)
@@ -65,7 +65,9 @@ def corrected(scope: GraphScope, info: ValueInfoProto, names: Set[str] | None) -
     type = info.type
     if contradicts(type, found):
         type = found
-    elif names is not None:
+    elif type.WhichOneof("value") is None and not found.tensor_type.HasField("shape"):
+        type = found if found.WhichOneof("value") else type
+    elif has_new_sizes or type.WhichOneof("value") is None:
         type = with_known_sizes(type, found, names)
     if type is info.type:
         return info

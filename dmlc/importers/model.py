@@ -81,9 +81,10 @@ def import_model(
 ) -> Graph:
     """The graph of a model; ``binding`` fixes its named dims. The model is not changed, and the graph refers to it.
 
-    Outputs are declared as they are in the model; with the sizes that are known if sizes are bound, or the model
-    ``has_shapes`` that ``fix_shapes`` declared. With ``opaque`` every node is imported as an opaque one: nothing about
-    it can be rewritten. With ``runs``, a node that loads and fails in each run is a fault of the model too.
+    Outputs are declared as they are in the model; with the type that is known where it declares none, and with the
+    sizes that are known if sizes are bound, or the model ``has_shapes`` that ``fix_shapes`` declared. With ``opaque``
+    every node is imported as an opaque one: nothing about it can be rewritten. With ``runs``, a node that loads and
+    fails in each run is a fault of the model too.
     ``weights`` keeps the weights that are read, so that the same model read again holds the same ones.
 
     Sizes that are not named become dims ``unknown_0`` and so on; all dims are 0 or more. Raises ``DmlcError``: E0430
@@ -353,8 +354,10 @@ class _Importer:
         for info in frame.graph.value_info:
             bind(info.type, self.binding)
         names = {size.dim_param for info in source.input for size in info.type.tensor_type.shape.dim} - NO_NAMES
-        outputs = self._infos([corrected(scope, info, names if self.completes else None) for info in source.output])
-        return ModelOrigin(frame, self.versions, self.folder, self._infos(source.input), outputs, unchecked)
+        outputs = [corrected(scope, info, names, has_new_sizes=self.completes) for info in source.output]
+        return ModelOrigin(
+            frame, self.versions, self.folder, self._infos(source.input), self._infos(outputs), unchecked
+        )
 
     def _infos(self, infos: Sequence[ValueInfoProto]) -> dict[str, ValueInfoProto]:
         out = {}

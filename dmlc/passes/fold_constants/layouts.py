@@ -9,10 +9,11 @@ from operator import mul
 import numpy as np
 from msgspec.structs import replace
 
-from dmlc.ir import Dim, Graph, Node, OpError, Shape, Value
+from dmlc.ir import Array, Dim, DimExpr, Graph, Node, OpError, Shape, Tensor, Value
 from dmlc.ops.binary import BINARY
 from dmlc.ops.choose import CAST, CLIP, WHERE
 from dmlc.ops.elementwise import UNARY
+from dmlc.ops.index import FULL, FullAttributes, full_value
 from dmlc.ops.move import (
     CONCAT,
     EXPAND,
@@ -32,7 +33,7 @@ from dmlc.ops.move import (
     SplitAttributes,
     TransposeAttributes,
 )
-from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.passes.layouts import is_unit, ones_between, plainest, reshape_ones
 from dmlc.passes.patterns import made_by
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
@@ -357,6 +358,56 @@ def _stands_without(node: Node, index: int, expand: Node, graph: Graph) -> bool:
     except OpError:
         return False
     return types[0] == node.result.type
+
+
+class _FillMatch(Match, eq=False, kw_only=True):
+    """``number`` is every element of the operand ``index``."""
+
+    index: int
+    number: Array
+
+
+class DropFill(Rule[_FillMatch]):
+    """A tensor filled with one number, beside an operand of the result's shape, becomes that number.
+
+    ``exact``. The operation broadcasts it; zeros or ones of a computed shape are such tensors.
+    """
+
+    name = "drop-fill"
+    roots = (*BINARY, WHERE)
+    fed_by = (FULL, OPAQUE)
+
+    def match(self, node: Node, graph: Graph) -> _FillMatch | None:
+        values = node.operands
+        for index, value in enumerate(values):
+            producer = None if value is None else value.producer
+            number = None if producer is None else _filled(producer)
+            if producer is None or number is None:
+                continue
+            if any(v is not None and v is not value and v.shape == node.result.shape for v in values):
+                return _FillMatch(node, (producer,), index=index, number=number)
+        return None
+
+    def build(self, match: _FillMatch, rewriter: Rewriter) -> Sequence[Value]:
+        node = match.root
+        operands = list(node.operands)
+        dtype = match.consumed[0].result.type.dtype
+        operands[match.index] = rewriter.constant(match.number, dtype)
+        return rewriter.add_node(node.op, operands, node.attributes).results
+
+
+def _filled(node: Node) -> Array | None:
+    """The number that a node fills a tensor of one or more axes with; None for other nodes."""
+    if node.op is FULL:
+        a = node.attributes_as(FullAttributes)
+        return full_value(a) if a.shape and not isinstance(a.value, DimExpr) else None
+    if not is_opaque(node, "ConstantOfShape"):
+        return None
+    value = attribute_of(node, "value")
+    if value is None:
+        return np.zeros((), np.float32)
+    filled: Array | None = value.array.reshape(-1)[:1].reshape(()) if isinstance(value, Tensor) else None
+    return filled
 
 
 _ELEMENTWISE = frozenset((*UNARY, *BINARY, CAST, CLIP, WHERE))

@@ -164,9 +164,14 @@ def _plain(value: Any) -> Any:
     return value
 
 
+#: More bytes are not told apart; a hostile model can ask for more than a float holds.
+_LARGEST = 10**300
+
+
 def human_bytes(number: int, *, short: bool = False) -> str:
     """Three digits and a unit: ``1.80 MB``; if ``short``, without zeros at the end: ``1.8 MB``."""
-    size, units = float(number), ["B", "kB", "MB", "GB", "TB"]
+    units = ["B", "kB", "MB", "GB", "TB"]
+    size = float(max(-_LARGEST, min(number, _LARGEST)))
     while abs(size) >= 999.5 and len(units) > 1:
         size /= 1000
         units.pop(0)

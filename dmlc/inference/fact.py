@@ -9,11 +9,15 @@ from msgspec import Struct
 from onnx import TensorProto
 
 from dmlc.ir import Dim, DimExpr, Shape
+from dmlc.ir.dim import FloorDiv, Negative
 
 #: Elements are kept up to this many per value; a larger value keeps its type alone.
 MOST_ELEMENTS = 1024
-#: A size with more terms than this is not followed: products of sums grow without end otherwise.
-_MOST_TERMS = 24
+#: A size with more terms, or of more factors in all, is not followed: products of sums, powers and quotients of
+#: quotients grow without end otherwise.
+_MOST_TERMS, _MOST_FACTORS = 24, 96
+#: A factor of this size makes every size too large but 0.
+_LARGEST_FACTOR = 1 << 63
 
 #: Element types by ONNX's number.
 FLOATS = frozenset((TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE))
@@ -121,7 +125,7 @@ def fitting(element: int, value: Element) -> Element:
     if isinstance(value, Open):
         return value
     if isinstance(value, DimExpr):
-        return value if element in _WIDE and len(value.terms) <= _MOST_TERMS else OPEN
+        return value if element in _WIDE and is_short(value) else OPEN
     if element in _RANGES:
         low, high = _RANGES[element]
         return int(value) if isinstance(value, int) and low <= value <= high else OPEN
@@ -131,6 +135,25 @@ def fitting(element: int, value: Element) -> Element:
     if element == TensorProto.BOOL:
         return bool(value)
     return OPEN
+
+
+def is_short(size: DimExpr) -> bool:
+    """True for an expression that is followed: one that the next operators can still compute with."""
+    left, factors = [size], 0
+    while left:
+        terms = left.pop().terms
+        if len(terms) > _MOST_TERMS:
+            return False
+        for monomial, coefficient in terms:
+            factors += 1 + len(monomial)
+            if factors > _MOST_FACTORS or abs(coefficient) >= _LARGEST_FACTOR:
+                return False
+            for atom in monomial:
+                if isinstance(atom, FloorDiv):
+                    left += [each for each in (atom.numerator, atom.denominator) if isinstance(each, DimExpr)]
+                elif isinstance(atom, Negative) and isinstance(atom.size, DimExpr):
+                    left.append(atom.size)
+    return True
 
 
 def is_size(value: Element) -> bool:

@@ -6,12 +6,14 @@ import importlib
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
+from operator import is_
 from typing import TypeAlias
 
 from onnx import TensorProto
 
-from dmlc.inference.fact import NOTHING, Fact
+from dmlc.inference.fact import NOTHING, Fact, is_short
 from dmlc.inference.query import Fault, Query
+from dmlc.ir import Dim
 
 #: Gives the facts about the results, as many as it knows of.
 Rule: TypeAlias = Callable[[Query], Sequence[Fact]]
@@ -83,14 +85,19 @@ def infer(query: Query) -> list[Fact]:
             query.fault = str(fault)
         except (IndexError, ValueError, TypeError, ZeroDivisionError, OverflowError):
             facts = ()  # senseless attributes or elements
-    return [*map(_sensible, facts), *[NOTHING] * query.results][: query.results]
+    sensible = [_sensible(fact, query.new_dim) for fact in facts]
+    return [*sensible, *[NOTHING] * query.results][: query.results]
 
 
-def _sensible(fact: Fact) -> Fact:
-    """The fact without an element type that ONNX does not have, and without a shape that no tensor has."""
+def _sensible(fact: Fact, new_dim: Callable[[], Dim]) -> Fact:
+    """The fact without an element type that ONNX does not have, and without a shape that no tensor has. Sizes that are
+    not followed are open."""
     element = fact.element if fact.element in _ELEMENTS else 0
     sizes = fact.shape or ()
     is_possible = len(sizes) <= _MOST_AXES and all(not isinstance(d, int) or 0 <= d < _LARGEST_SIZE for d in sizes)
-    if element == fact.element and is_possible:
+    if not is_possible:
+        return Fact(element)
+    short = [d if isinstance(d, int) or is_short(d) else new_dim() for d in sizes]
+    if element == fact.element and all(map(is_, short, sizes)):
         return fact
-    return Fact(element, fact.shape if is_possible else None)
+    return Fact(element, None if fact.shape is None else tuple(short))

@@ -12,6 +12,7 @@ from dmlc.ir.dim import (
     product,
     smaller,
     substitute,
+    summed,
     symbol,
 )
 from dmlc.ir.dim_table import DimTable
@@ -85,5 +86,6 @@ __all__ = [
     "product",
     "smaller",
     "substitute",
+    "summed",
     "symbol",
 ]

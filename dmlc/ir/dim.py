@@ -430,6 +430,15 @@ def product(dims: Iterable[Dim]) -> Dim:
     return out
 
 
+def summed(dims: Iterable[tuple[Dim, int]]) -> Dim:
+    """The sum of sizes, each as often as the number beside it says; 0 for none. The work grows as their terms do."""
+    out: dict[Monomial, int] = {}
+    for size, count in dims:
+        for monomial, coefficient in _terms(size).items():
+            out[monomial] = out.get(monomial, 0) + coefficient * count
+    return _make(out)
+
+
 def evaluate(dim: Dim, binding: Mapping[str, int]) -> int:
     """The size under a full binding. Raises ``KeyError`` for a name that is not bound."""
     if isinstance(dim, int):

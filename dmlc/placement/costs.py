@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from onnx import NodeProto
 
-from dmlc.ir import Dim, product
+from dmlc.ir import Dim, product, summed
 from dmlc.onnx_schema.einsum import Equation
 from dmlc.placement.activations import host_of
 from dmlc.placement.values import ValueScope, attribute
@@ -19,12 +19,8 @@ _READ_IN_PART = frozenset(("Gather", "GatherElements", "GatherND", "Slice"))
 
 def total(values: Iterable[Dim | None]) -> Dim | None:
     """The sum; None where a value is not known."""
-    out: Dim = 0
-    for value, count in Counter(values).items():
-        if value is None:
-            return None
-        out = out + value * count
-    return out
+    counts = Counter(values)
+    return None if None in counts else summed([(value, count) for value, count in counts.items() if value is not None])
 
 
 def node_dispatches(node: NodeProto, scope: ValueScope) -> Dim | None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from operator import add, mul, sub
 from typing import Any
 
+from dmlc.inference.fact import is_short
 from dmlc.ir import Dim, DimExpr, ForeignType, Node, Operation, Value
 from dmlc.ir.dtype import i64
 from dmlc.ops.binary import ADD, MUL, SUB
@@ -80,7 +81,8 @@ def _computed(combine: Callable[[Dim, Dim], Dim]) -> Callable[[Node, list[Any]],
         count = max(len(a), len(b))
         if len(a) not in (1, count) or len(b) not in (1, count) or any(_terms(size) > _MOST_TERMS for size in (*a, *b)):
             return None
-        return tuple([combine(a[i % len(a)], b[i % len(b)]) for i in range(count)])
+        found = tuple([combine(a[i % len(a)], b[i % len(b)]) for i in range(count)])
+        return found if all(isinstance(size, int) or is_short(size) for size in found) else None
 
     return form
 

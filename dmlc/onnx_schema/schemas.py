@@ -190,6 +190,10 @@ _MICROSOFT: dict[str, Schema] = {
                 *("QLinearGlobalAveragePool", "QLinearLeakyRelu", "QLinearMul", "QLinearSoftmax", "QLinearWhere"),
                 *("QLinearSigmoid", "QuantizeLinear", "RotaryEmbedding", "ScaledSiLU"),
                 *("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "Tokenizer", "TransposeMatMul"),
+                *("ComplexMul", "ComplexMulConj", "CropAndResize", "DynamicTimeWarping", "ExpandDims"),
+                *("GatherND", "GemmFastGelu", "GridSample", "LongformerAttention", "MatMulInteger16"),
+                *("MaxpoolWithMask", "MurmurHash3", "NGramRepeatBlock", "NhwcMaxPool", "QLinearConv", "QMoE"),
+                *("Range", "SkipGroupNorm", "Trilu", "UnfoldTensor", "Unique"),
             ),
         ),
     )

@@ -43,6 +43,26 @@ _SCALED = (np.float32(0.5), np.uint8(1))
 CASES = [
     *[case(op, [_X]) for op in ("Gelu", "FastGelu", "QuickGelu")],
     *[case(op, [_X, _ROW]) for op in ("BiasGelu", "FastGelu")],
+    case("Trilu", [(3, 4)]),
+    case("Range", [np.int32(1), np.int32(9), np.int32(3)]),
+    *[case("ExpandDims", [_X, np.array(axis, np.int32)]) for axis in (1, -1, 3)],
+    case("GridSample", [(2, 3, 8, 9), (2, 4, 5, 2)]),
+    case("CropAndResize", [(2, 3, 8, 9), (4, 4), ("int32", 4), np.array([5, 6], np.int32)]),
+    case("MurmurHash3", [("int32", 3, 4)]),
+    case("MurmurHash3", [("int32", 3, 4)], positive=0),
+    case("NGramRepeatBlock", [("int64", 2, 6), (2, 50)], ngram_size=3),
+    case("MatMulInteger16", [np.ones((3, 4), np.int16), np.ones((4, 6), np.int16)]),
+    case("MaxpoolWithMask", [(2, 3, 9, 9), ("int32", 2, 1, 9, 9)], kernel_shape=[3, 3]),
+    case("UnfoldTensor", [(2, 10, 4)], dim=1, size=4, step=2),
+    case("UnfoldTensor", [(2, 10)], size=3),
+    case("NhwcMaxPool", [("uint8", 2, 9, 11, 3)], kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1]),
+    *[
+        case("QLinearConv", [x, *_SCALED, ("uint8", 4, 3, 3, 3), *_SCALED, *_SCALED], kernel_shape=[3, 3], **a)
+        for x, a in (
+            (("uint8", 2, 9, 11, 3), {"channels_last": 1, "strides": [2, 2]}),
+            (("uint8", 2, 3, 9, 11), {"pads": [1, 0, 1, 0]}),
+        )
+    ],
     case("Inverse", [(2, 4, 4)]),
     *[case("SkipLayerNormalization", [_X, skip, _ROW, _ROW], epsilon=1e-5) for skip in (_X, (1, 3, 8), (3, 8))],
     case("SkipLayerNormalization", [_X, _X, _ROW, _ROW, _ROW], 4),
@@ -227,3 +247,41 @@ def test_ranks_that_quantized_operators_leave_open() -> None:
         node = helper.make_node(op, ["a", "b"], ["y"], domain="com.microsoft")
         shape = walk([node], {"a": Fact(TensorProto.FLOAT, (2, 3))}, {"com.microsoft": 1}, DimTable())["y"].shape
         assert shape is not None and len(shape) == 2
+
+
+@each_row(
+    ("op", "shapes", "wanted"),
+    [
+        ("ComplexMul", [(2, 3, 2), (1, 3, 2)], [(1, (2, 3, 2))]),
+        ("ComplexMulConj", [(3, 2), (4, 3, 2)], [(1, (4, 3, 2))]),
+        ("GatherND", [(2, 4, 5), (3, 2)], [(1, (3, 5))]),
+        ("GemmFastGelu", [(2, 3, 8), (8, 6)], [(1, (2, 3, 6))]),
+        ("LongformerAttention", [(2, 8, 32), (32, 96)], [(1, (2, 8, 32))]),
+        ("QMoE", [(5, 32), (5, 4)], [(1, (5, 32))]),
+        ("SkipGroupNorm", [(2, 8, 8, 32), (32,)], [(1, (2, 8, 8, 32)), (1, (2, 8, 8, 32))]),
+    ],
+)
+def test_operators_without_a_cpu_kernel_are_typed(op: str, shapes: Any, wanted: Any) -> None:
+    names = [f"x{i}" for i in range(len(shapes))]
+    facts = {name: Fact(TensorProto.FLOAT, shape) for name, shape in zip(names, shapes, strict=True)}
+    node = helper.make_node(op, names, [f"y{i}" for i in range(len(wanted))], domain="com.microsoft")
+    found = walk([node], facts, {"com.microsoft": 1}, DimTable())
+    assert [(found[name].element, found[name].shape) for name in node.output] == wanted
+
+
+def test_counts_that_depend_on_data_stay_open() -> None:
+    facts = {"x": Fact(TensorProto.FLOAT, (7,)), "m": Fact(TensorProto.FLOAT, (3, 5))}
+    unique = helper.make_node("Unique", ["x"], ["y", "i", "n"], domain="com.microsoft")
+    warping = helper.make_node("DynamicTimeWarping", ["m"], ["w"], domain="com.microsoft")
+    found = walk([unique, warping], facts, {"com.microsoft": 1}, DimTable())
+    (count,), (repeats,) = found["y"].shape or (), found["n"].shape or ()
+    assert count == repeats and not isinstance(count, int)
+    assert found["i"].shape == (7,)
+    assert found["w"].element == TensorProto.INT32 and found["w"].shape is not None and found["w"].shape[0] == 2
+
+
+@pytest.mark.parametrize("op", ["ExpandDims", "UnfoldTensor", "MaxpoolWithMask", "NhwcMaxPool", "QLinearConv", "Trilu"])
+def test_operands_of_unknown_rank_give_none(op: str) -> None:
+    node = helper.make_node(op, ["x"] * 8, ["y"], domain="com.microsoft", size=1, kernel_shape=[2, 2])
+    found = walk([node], {"x": Fact(TensorProto.UINT8)}, {"com.microsoft": 1}, DimTable())["y"]
+    assert (found.element, found.shape) == (TensorProto.UINT8, None)

@@ -9,7 +9,7 @@ from operator import mul
 import numpy as np
 from msgspec.structs import replace
 
-from dmlc.ir import Array, Dim, DimExpr, Graph, Node, OpError, Shape, Tensor, Value
+from dmlc.ir import Array, Dim, DimExpr, Graph, Node, OpError, Shape, Tensor, Value, dim_names
 from dmlc.ops.binary import BINARY
 from dmlc.ops.choose import CAST, CLIP, WHERE
 from dmlc.ops.elementwise import UNARY
@@ -370,7 +370,8 @@ class _FillMatch(Match, eq=False, kw_only=True):
 class DropFill(Rule[_FillMatch]):
     """A tensor filled with one number, beside an operand of the result's shape, becomes that number.
 
-    ``exact``. The operation broadcasts it; zeros or ones of a computed shape are such tensors.
+    ``exact``. The operation broadcasts it; zeros or ones of a computed shape are such tensors. Sizes that depend on
+    data stay: two of them may become one only later, and the output would not be a fixed point.
     """
 
     name = "drop-fill"
@@ -379,6 +380,8 @@ class DropFill(Rule[_FillMatch]):
 
     def match(self, node: Node, graph: Graph) -> _FillMatch | None:
         values = node.operands
+        if any(dim_names(size) & graph.dims.provided for size in node.result.shape):
+            return None
         for index, value in enumerate(values):
             producer = None if value is None else value.producer
             number = None if producer is None else _filled(producer)

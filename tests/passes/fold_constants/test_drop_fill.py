@@ -76,6 +76,11 @@ def test_other_numbers_are_one_number_too(value: np.float32) -> None:
             "the fill is larger",
         ),
         ("s = Shape (w) f = ConstantOfShape (s) y = Add (x, f)", "float[N, 1] x, float[N, T] w", "the fill is wider"),
+        (
+            "n = NonZero (x) z = Cast <to = 1> (n) s = Shape (z) f = ConstantOfShape (s) y = Mul (z, f)",
+            "float[N, T] x",
+            "the size depends on data",
+        ),
         ("s = Shape (x) f = ConstantOfShape (s) y = Mul (f, f)", "float[N, T] x", "no other operand has the shape"),
     ],
 )

@@ -31,7 +31,7 @@ from dmlc.onnx_schema.domains import MICROSOFT, plain_domain
 from dmlc.onnx_schema.nested import graphs_in
 from dmlc.onnx_schema.origin import NodeOrigin
 from dmlc.ops.constant import CONSTANT, constant_of
-from dmlc.ops.move import SLICE
+from dmlc.ops.move import PAD, SLICE
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE
 
 #: Reads a graph inside the node at work: its path, the attribute's name, the graph.
@@ -157,8 +157,8 @@ class NodeReader:
             return None
         record = _no_attributes(op) if found.attributes is None else found.attributes
         try:
-            if op is SLICE and self.graph.infer(op, operands, record)[1]:
-                return None  # ONNX clamps; the language asks that the sizes suffice
+            if op in (SLICE, PAD) and self.graph.infer(op, operands, record)[1]:
+                return None  # ONNX clamps, and cuts off; the language asks that the sizes suffice
             return self.graph.add(op, operands, record)
         except (OpError, ZeroDivisionError):
             return None

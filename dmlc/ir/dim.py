@@ -172,9 +172,10 @@ class DimExpr(Arithmetic):
         for monomial, coefficient in self.terms:
             factors = [f"({a})" if isinstance(a, FloorDiv) and len(monomial) > 1 else str(a) for a in monomial]
             size = abs(coefficient)
+            is_quotient = len(factors) == 1 and isinstance(monomial[0], FloorDiv)
+            if is_quotient and (size != 1 or (coefficient < 0 and not out)):
+                factors = [f"({factors[0]})"]
             if size != 1 or not factors:
-                if len(factors) == 1 and isinstance(monomial[0], FloorDiv):
-                    factors = [f"({factors[0]})"]
                 factors.insert(0, str(size))
             body = " * ".join(factors)
             if out:
@@ -316,6 +317,11 @@ def floordiv(a: Dim, b: Dim) -> Dim:
         whole = terms.get((), 0) // b
         if whole:  # (n - 1) // 2 becomes (n + 1) // 2 - 1: one form for both, and fewer numerators below 0
             return floordiv(a - whole * b, b) + whole
+        multiples = {m: c for m, c in terms.items() if c % b == 0}
+        if multiples:  # (4 * n - m) // 4 is n + -m // 4: a length padded to whole windows is known to be their multiple
+            return _make({m: c // b for m, c in multiples.items()}) + floordiv(a - _make(multiples), b)
+        if b > 0 and isinstance(a, DimExpr) and a.terms[0][1] < 0:  # -n // 4 is -((n + 3) // 4)
+            return -floordiv(b - 1 - a, b)
         inner = _quotient_and_number(terms)
         if inner is not None and 0 < b * inner[1] < _LARGEST_DIVISOR:
             # (n // 4 + 1) // 2 is (n + 4) // 8: layers of strides stay short

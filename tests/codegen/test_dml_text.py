@@ -301,6 +301,16 @@ def test_sums_of_divided_sizes_are_written(proto: onnx.ModelProto, shape: tuple[
         np.testing.assert_allclose(after[name], before[name], rtol=1e-6)
 
 
+def test_a_quotient_that_is_subtracted_first_is_read_as_it_was_meant() -> None:
+    """A leading minus binds tighter than the division."""
+    source = "dim N in 1..7\nmodel m(x: f32[N]) -> (y) {\n"
+    source += "    y = pad(x, pads=[3 - N // 2, 0])\n    return y\n}\n"
+    program = dmlc.compile(dmlc.Source(source), target="numpy")
+    again = dmlc.compile(dmlc.Source(program.to_bytes("dml").decode()), target="numpy")
+    feeds = {"x": np.arange(5, dtype=np.float32)}
+    assert again.run(feeds)["y"].tolist() == program.run(feeds)["y"].tolist() == [0.0, 0.0, 1.0, 2.0, 3.0, 4.0]
+
+
 def test_a_size_that_is_too_long_and_that_no_value_has_is_refused() -> None:
     proto = _strides(90)
     del proto.graph.node[-3:]

@@ -7,7 +7,7 @@ import pytest
 from onnx import ModelProto, numpy_helper, parser
 
 import dmlc
-from tools.canonical_form import canonical_form
+from tools.canonical_form import canonical_form, operators
 from tools.model_checks import run, session
 
 _INTS = "int64 i0 = {0}, int64 i1 = {1}, int64 i2 = {2}, int64 i3 = {3}, int64[1] zero = {0}, int64[1] rest = {-1}, "
@@ -53,3 +53,40 @@ def test_a_shape_without_what_is_left_is_computed() -> None:
     model = dmlc.compile(source, target="onnx").to_onnx()
     feeds = {"x": np.zeros((0, 3, 4, 8), np.float32)}
     assert run(session(model), feeds)["y"].shape == run(session(source), feeds)["y"].shape == (0, 6, 4, 4)
+
+
+#: Counts and ends that nodes compute, with what runs on ONNX Runtime and what is left: a padding of whole windows as
+#: PyTorch flattens it, a cut back, and those that may be negative or lie outside.
+_WINDOWS = "m = Mod (g2, four) l = Sub (four, m) p = Mod (l, four) f = Concat <axis = 0> (zero3, zero3, p, zero)"
+PLACES = {
+    f"{_WINDOWS} y = Pad (x, f)": ["Add", "Concat", "Div", "Mul", "Pad", "Shape", "Sub"],
+    f"{_WINDOWS} z = Pad (x, f) y = Slice (z, zero, g2, two)": [
+        "Add", "Concat", "Div", "Mul", "Pad", "Shape", "Slice", "Sub"
+    ],
+    f"{_WINDOWS} z = Pad (x, f) h = Shape (z) k = Gather (h, two) q = Div (k, four) "
+    "t = Concat <axis = 0> (g0, g1, q, four, g3) y = Reshape (z, t)": [
+        "Add", "Concat", "Concat", "Div", "Gather", "Gather", "Gather", "Mul", "Pad", "Reshape", "Shape", "Shape", "Sub"
+    ],
+    "l = Sub (g2, four) f = Concat <axis = 0> (zero3, zero, zero3, l) y = Pad (x, f)": [
+        "Concat", "Gather", "Pad", "Shape", "Sub"
+    ],
+    "y = Slice (x, zero, g1, two)": ["Gather", "Shape", "Slice"],
+    "y = Slice (x, g1, rest, two, back)": ["Gather", "Shape", "Slice"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("target", ["onnx", "cpu", "directml"])
+@pytest.mark.parametrize("text", PLACES)
+def test_computed_counts_and_ends_are_sizes_where_that_is_proved(text: str, target: str) -> None:
+    gathers = " ".join(f"g{i} = Gather (s, i{i})" for i in range(4))
+    ints = "int64[1] i0 = {0}, int64[1] i1 = {1}, int64[1] i2 = {2}, int64[1] i3 = {3}, int64[1] zero = {0}, "
+    ints += "int64[3] zero3 = {0, 0, 0}, int64[1] four = {4}, int64[1] two = {2}, int64[1] rest = {-1}, "
+    ints += "int64[1] back = {-1}"
+    head = f'<ir_version: 8, opset_import: ["" : 18]> g (float[N, C, H, W] x) => (float[] y) <{ints}>'
+    source = parser.parse_model(f"{head} {{ s = Shape (x) {gathers} {text} }}")
+    model = dmlc.compile(source, target=target).to_onnx()
+    assert sorted(op_type.removeprefix(":") for op_type in operators(model).elements()) == PLACES[text]
+    assert operators(dmlc.compile(model, target=target).to_onnx()) == operators(model)
+    for shape in ((2, 3, 5, 8), (1, 2, 8, 1), (2, 7, 3, 2)):
+        feeds = {"x": np.arange(np.prod(shape), dtype=np.float32).reshape(shape)}
+        assert np.array_equal(run(session(source), feeds)["y"], run(session(model), feeds)["y"])

@@ -6,13 +6,13 @@ Only exact integers on i64 scalars and lists are followed, so that each element 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from operator import add, mul, sub
+from operator import add, floordiv, mul, sub
 from typing import Any
 
 from dmlc.inference.fact import is_short
-from dmlc.ir import Dim, DimExpr, ForeignType, Node, Operation, Value
+from dmlc.ir import Dim, DimExpr, DimTable, ForeignType, Node, Operation, Value
 from dmlc.ir.dtype import i64
-from dmlc.ops.binary import ADD, MUL, SUB
+from dmlc.ops.binary import ADD, DIV, MUL, SUB
 from dmlc.ops.constant import constant_of
 from dmlc.ops.index import GATHER
 from dmlc.ops.move import CONCAT, RESHAPE, SQUEEZE, UNSQUEEZE
@@ -25,7 +25,7 @@ _MOST_SIZES = 16
 _MOST_TERMS = 4
 
 
-def sizes_listed(node: Node, known: Mapping[Value, Sizes]) -> Sizes | None:
+def sizes_listed(node: Node, known: Mapping[Value, Sizes], dims: DimTable) -> Sizes | None:
     """The sizes that the node's result lists, by those of its operands; None where one is not known."""
     value = node.results[0]
     if len(node.results) > 1 or value.type.dtype is not i64 or value.type.rank > 1:
@@ -34,7 +34,9 @@ def sizes_listed(node: Node, known: Mapping[Value, Sizes]) -> Sizes | None:
         found = _shape(node)
     elif node.op in _FORMS:
         operands = [None if v is None else _of(v, known) for v in node.operands]
-        found = None if None in operands else _FORMS[node.op](node, operands)
+        if None in operands or (node.op is DIV and not _floors(operands, dims)):
+            return None
+        found = _FORMS[node.op](node, operands)
     else:
         return None
     return None if found is None or len(found) > _MOST_SIZES else found
@@ -87,6 +89,12 @@ def _computed(combine: Callable[[Dim, Dim], Dim]) -> Callable[[Node, list[Any]],
     return form
 
 
+def _floors(operands: list[Any], dims: DimTable) -> bool:
+    """True where a division that truncates gives the same as one of sizes, which rounds down."""
+    a, b = operands
+    return all(isinstance(size, int) and size > 0 for size in b) and all(dims.interval(size)[0] >= 0 for size in a)
+
+
 def _terms(size: Dim) -> int:
     return len(size.terms) if isinstance(size, DimExpr) else 1
 
@@ -98,4 +106,5 @@ _FORMS: Mapping[Operation, Callable[[Node, list[Any]], Sizes | None]] = {
     ADD: _computed(add),
     SUB: _computed(sub),
     MUL: _computed(mul),
+    DIV: _computed(floordiv),
 }

@@ -14,11 +14,16 @@ from dmlc.codegen.onnx.writer import NodeWriter
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
 from dmlc.ir import Dim, DimExpr, Node, Value, product, symbol
-from dmlc.ir.dim import Atom, FloorDiv, Negative
+from dmlc.ir.dim import Atom, FloorDiv, Monomial, Negative
 from dmlc.ir.dtype import i64
 
 #: So many values are remembered for two sizes that stand side by side.
 _MOST_RUNS = 4
+
+
+def _is_subtracted(term: tuple[Monomial, int]) -> bool:
+    return term[1] < 0
+
 
 _Writer = TypeVar("_Writer", bound="SizeWriter")
 
@@ -67,7 +72,7 @@ class SizeWriter(NodeWriter):
 
     def reuse(self, node: Node) -> bool:
         """Let a value that lists the same sizes stand for the node's result; return whether there is one."""
-        sizes = sizes_listed(node, self._listed)
+        sizes = sizes_listed(node, self._listed, self.graph.dims)
         if sizes is None:
             return False
         value = node.result
@@ -139,7 +144,7 @@ class SizeWriter(NodeWriter):
         if clamp is not None and self.opset >= 12:
             return self.op(clamp[0].capitalize(), [self.size(clamp[1]), self.size(clamp[2])])
         total: str | None = None
-        for monomial, coefficient in size.terms:
+        for monomial, coefficient in sorted(size.terms, key=_is_subtracted):
             term: str | None = None
             for atom in monomial:
                 factor = self._factor(atom)
@@ -157,7 +162,10 @@ class SizeWriter(NodeWriter):
 
     def _factor(self, atom: Atom) -> str:
         if isinstance(atom, FloorDiv):
-            return self._quotient(atom)
+            alone = DimExpr((((atom,), 1),))
+            if alone not in self._ones:
+                self._ones[alone] = self._quotient(atom)
+            return self._ones[alone]
         if isinstance(atom, Negative):
             size = self.size(atom.size)
             if self.opset >= 12:

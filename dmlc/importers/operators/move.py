@@ -188,17 +188,20 @@ def split(r: Reading) -> Found:
 
 @reads("Slice")
 def slice_(r: Reading) -> Found:
+    """A computed start or end is read if it is known as a size that is proved to lie within the axis."""
     rank = r.x.type.rank
+    starts: tuple[Dim, ...] | None
+    ends: tuple[Dim, ...] | None
     if r.opset < 10:
         starts, ends, axes, steps = r.integers("starts"), r.integers("ends"), r.integers("axes"), None
     else:
-        starts, ends = r.ints(1), r.ints(2)
+        starts, ends = r.sizes(1), r.sizes(2)
         axes = r.ints(3) if r.input(3) is not None else None
         steps = r.ints(4) if r.input(4) is not None else None
         if (r.input(3) is not None and axes is None) or (r.input(4) is not None and steps is None):
             return None
     if starts is None or ends is None:
-        return Same([r.x]) if starts is not None and _is_whole(r, starts, axes, steps) else None
+        return None
     axes = tuple(range(len(starts))) if axes is None else axes
     if any(not -rank <= a < rank for a in axes) or len({a % rank for a in axes}) != len(axes):
         return None
@@ -213,21 +216,16 @@ def slice_(r: Reading) -> Found:
     return Made(SLICE, [r.x], record)
 
 
-def _is_whole(r: Reading, starts: tuple[int, ...], axes: tuple[int, ...] | None, steps: tuple[int, ...] | None) -> bool:
-    """True for a slice whose ends are the sizes themselves, as those that a Shape gives."""
-    ends, rank = r.sizes(2) if r.opset >= 10 else None, r.x.type.rank
-    places = [within(a, rank) for a in (range(len(starts)) if axes is None else axes)]
-    if ends is None or any(starts) or any(step != 1 for step in steps or ()) or len(ends) != len(places):
-        return False
-    return all(at is not None and r.x.shape[at] == end for at, end in zip(places, ends, strict=True))
-
-
-def _begin(size: Dim, start: int, step: int) -> int | None:
+def _begin(size: Dim, start: Dim, step: int) -> Dim | None:
     """The start as NumPy takes it; None where an open size decides.
 
     Backwards, ONNX clamps a start below the first element to it (onnx, docs/Operators.md, Slice); NumPy takes nothing.
     """
-    if step > 0 or start >= -1:
+    if step > 0:
+        return start
+    if not isinstance(start, int):
+        return None
+    if start >= -1:
         return start
     return max(start, -size) if isinstance(size, int) else None
 
@@ -252,7 +250,11 @@ _SAME_POSITIONS = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corn
 
 @reads("Pad")
 def pad(r: Reading) -> Found:
-    """Other modes than the constant one are carried, but for pads of 0, as audio codecs have them."""
+    """Other modes than the constant one are carried, but for pads of 0, as audio codecs have them.
+
+    A computed count is read if it is known as a size that is proved not to be negative.
+    """
+    pads: tuple[Dim, ...] | None
     if r.word("mode", "constant") != "constant":
         pads = r.integers("pads") if r.opset < 11 else r.ints(1)
         return Same([r.x]) if pads is not None and not any(pads) else None
@@ -262,7 +264,7 @@ def pad(r: Reading) -> Found:
         if not r.x.type.dtype.is_float:
             return None
     else:
-        pads, number = r.ints(1), 0.0
+        pads, number = r.sizes(1), 0.0
         if r.input(2) is not None:
             array = r.array(2)
             if array is None or array.size != 1:
@@ -272,15 +274,15 @@ def pad(r: Reading) -> Found:
         if r.input(3) is not None:
             axes = r.ints(3)
             pads = None if axes is None or pads is None else _all_pads(pads, axes, rank)
-    if pads is None or len(pads) != 2 * rank or any(p < 0 for p in pads):
+    if pads is None or len(pads) != 2 * rank or any(isinstance(p, int) and p < 0 for p in pads):
         return None
     return Made(PAD, [r.x], PadAttributes(pads=pads, value=value))
 
 
-def _all_pads(pads: tuple[int, ...], axes: tuple[int, ...], rank: int) -> tuple[int, ...] | None:
+def _all_pads(pads: tuple[Dim, ...], axes: tuple[int, ...], rank: int) -> tuple[Dim, ...] | None:
     if len(pads) != 2 * len(axes) or any(not -rank <= a < rank for a in axes):
         return None
-    out = [0] * (2 * rank)
+    out: list[Dim] = [0] * (2 * rank)
     for i, axis in enumerate(axes):
         out[axis % rank], out[axis % rank + rank] = pads[i], pads[i + len(axes)]
     return tuple(out)

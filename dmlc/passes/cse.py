@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from types import NoneType
 from typing import Any, ClassVar, get_args, get_type_hints
 
-from dmlc.ir import Attributes, DimExpr, DType, ForeignType, Graph, Node, TensorType, Value
+from dmlc.ir import Attributes, Dim, DimExpr, DType, ForeignType, Graph, Node, TensorType, Value, symbol
 from dmlc.ir.graph import OUTPUT
 from dmlc.ir.tensor import Tensor
 from dmlc.ops.constant import CONSTANT
@@ -22,7 +22,8 @@ class Cse(Pass, frozen=True):
     """Merge pure nodes of equal operation, operands and attributes, the earlier one stays.
 
     Attributes compare bit by bit: 0.0 is not -0.0, and a NaN equals itself. Constants compare by their bytes. Of opaque
-    nodes the types of the results are not compared: each may have its own dims for the same sizes.
+    nodes the types of the results are not compared: each may have its own dims for the same sizes. Where two such nodes
+    have become one, attributes that hold the dims of either are equal.
     """
 
     name: ClassVar[str] = "cse"
@@ -34,15 +35,17 @@ class Cse(Pass, frozen=True):
             return False
         seen: dict[Any, Node] = {}
         constants: dict[TensorType, Node | None] = {}
-        changed = False
+        changed, same = False, _same_dims(graph.provides)
         for node in graph:
             if not node.op.pure or node.regions:  # graphs inside nodes are not compared
                 continue
             if node.op is CONSTANT and not self._compare(node.result.type, node, constants, seen):
                 continue
-            first = seen.setdefault((node.op, node.operands, _key(node.attributes)), node)
+            attributes = node.attributes.substitute(same) if same else node.attributes
+            first = seen.setdefault((node.op, node.operands, _key(attributes)), node)
             if first is not node and not _needs_copy(first, node):
                 self._merge(graph, first, node, context)
+                same.update(_same_dims({v: graph.provides[v] for v in first.results if v in graph.provides}))
                 changed = True
         return changed
 
@@ -72,6 +75,16 @@ class Cse(Pass, frozen=True):
         for kept, gone in zip(first.results, twin.results, strict=True):
             graph.replace_all_uses(gone, kept)
         graph.erase(twin)
+
+
+def _same_dims(provides: Mapping[Value, Sequence[tuple[str, int]]]) -> dict[str, Dim]:
+    """The dims that values provide beside the sizes that their types have, which equal them."""
+    return {
+        name: value.type.shape[axis]
+        for value, pairs in provides.items()
+        for name, axis in pairs
+        if value.type.shape[axis] != symbol(name)
+    }
 
 
 def _needs_copy(first: Node, twin: Node) -> bool:

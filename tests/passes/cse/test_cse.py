@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import parser
 from pass_helpers import Building, check_numbers, context, ledger, names, run
 
+import dmlc
 from dmlc.inference.carried import carry
 from dmlc.ir import Attributes, Operand, Operation
 from dmlc.ir.dtype import f32, f64, i32
@@ -22,6 +24,9 @@ from dmlc.ops.reduce import REDUCE_SUM
 from dmlc.ops.rules import same_type
 from dmlc.ops.select import ARGMAX, TOP_K
 from dmlc.passes.cse import Cse
+from tools.canonical_form import operators
+from tools.model_checks import run as run_session
+from tools.model_checks import session
 
 PASS = Cse()
 
@@ -181,3 +186,28 @@ def test_one_value_may_become_several_outputs_and_names_move_along() -> None:
     assert len(graph) == 1
     assert [v.name for _, v in graph.outputs] == ["e", "e"]
     assert [n for n, _ in graph.outputs] == ["y0", "y1"]
+
+
+_POSITIONS = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[N, M] x, float[N, M] z) => (int64[K, 1] a, int64[P, 1] b) <float one = {1}, int64[2] shape = {-1, 1}> {
+  same = Mul (x, one)
+  i = NonZero (x)
+  j = NonZero (FED)
+  t = Reshape (i, shape)
+  u = Reshape (j, shape)
+  a = Neg (t)
+  b = Abs (u)
+}"""
+
+
+@pytest.mark.parametrize("target", ["onnx", "directml"])
+@pytest.mark.parametrize(("fed", "count"), [("same", 1), ("z", 2)])
+def test_sizes_that_merged_nodes_find_are_the_same(fed: str, count: int, target: str) -> None:
+    """Each NonZero has a size of its own, which the shape of the reshape behind it holds."""
+    source = parser.parse_model(_POSITIONS.replace("FED", fed))
+    model = dmlc.compile(source, target=target).to_onnx()
+    assert [operators(model)[f":{op_type}"] for op_type in ("NonZero", "Reshape")] == [count, count]
+    assert operators(dmlc.compile(model, target=target).to_onnx()) == operators(model)
+    feeds = {"x": np.eye(3, 4, dtype=np.float32), "z": np.ones((3, 4), np.float32)}
+    want, found = (run_session(session(m), feeds) for m in (source, model))
+    assert all(np.array_equal(want[name], found[name]) for name in ("a", "b"))

@@ -16,6 +16,7 @@ from dmlc.ops.reduce import REDUCE_MAX, REDUCE_SUM
 from dmlc.passes.choose_lowering.plan import Maker, Plan, Sizes, Standing, Step
 from dmlc.passes.choose_lowering.reduce import chain_steps, home_of, reduce_step, why_not_in_parts
 from dmlc.passes.choose_lowering.view import after, view_of
+from dmlc.passes.layouts import is_unit
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.node_maker import groups
 from dmlc.passes.primitives import accumulated, softmax
@@ -99,6 +100,8 @@ class SoftmaxInParts(Plan):
     rewrite_class = REASSOCIATES
 
     def applies(self, node: Node, graph: Graph) -> str | None:
+        if all(is_unit(graph, node.operand("x").shape[axis]) for axis in _axes(node)):
+            return "its axes have one element, whose reductions are nodes all the same"
         return why_not_in_parts(self.capabilities, REDUCE_MAX, node, _axes(node))
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:

@@ -49,6 +49,17 @@ def test_the_last_axis_keeps_the_kernel(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SOFTMAX)
+def test_axes_of_one_element_keep_the_kernel(name: str) -> None:
+    """The cost model counts reductions of one element as nothing, but each is a node."""
+    for shape, axes in (((2, 256, 1), [-1]), ((4, 1, 64), [1]), ((8, 1, 1, 16), [1, 2])):
+        program = compiled(call(SOFTMAX[name], axes), shape)
+        assert chosen(program) == []
+        assert "ReduceMax" not in operators(program)
+        x = RNG.normal(size=shape).astype(np.float32)
+        assert np.array_equal(result(program, x), soft(x, tuple(axes), name == "log_softmax"))
+
+
+@pytest.mark.parametrize("name", SOFTMAX)
 def test_other_axes_are_parts(name: str) -> None:
     for shape in ((8, 64, 128, 128), (1, 21, 512, 512)):
         program = compiled(call(SOFTMAX[name], [1]), shape)

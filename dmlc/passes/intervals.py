@@ -251,11 +251,28 @@ def _add(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
     return _rounded((a + p, c + q), node.result.type.dtype)
 
 
-def _sub(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+def _sub(self: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
     (a, c), (p, q) = x
     if node.operand("a") is node.operand("b") and math.isfinite(a) and math.isfinite(c):
         return (0.0, 0.0)
-    return _rounded((a - q, c - p), node.result.type.dtype)
+    exact = (a - q, c - p)
+    divisor = _divisor_of_remainder(node)
+    if divisor is not None:  # a - a / b * b has the sign of a, and is nearer to 0 than b
+        most = max(map(abs, self.of(divisor))) - 1
+        exact = (max(exact[0], -most if a < 0 else 0.0), min(exact[1], most if c > 0 else 0.0))
+    return _rounded(exact, node.result.type.dtype)
+
+
+def _divisor_of_remainder(node: Node) -> Value | None:
+    """The divisor ``b`` if the node is ``a - a / b * b`` of integers: their quotient truncates."""
+    product = node.operand("b").producer
+    if product is None or product.op is not b.MUL or not node.result.type.dtype.is_integer:
+        return None
+    for name, other in (("a", "b"), ("b", "a")):
+        quotient, divisor = product.operand(name).producer, product.operand(other)
+        if quotient is not None and quotient.op is b.DIV and quotient.operands == (node.operand("a"), divisor):
+            return divisor
+    return None
 
 
 def _is_square(node: Node) -> bool:

@@ -67,6 +67,17 @@ PLACES = {
     "t = Concat <axis = 0> (g0, g1, q, four, g3) y = Reshape (z, t)": [
         "Add", "Concat", "Concat", "Div", "Gather", "Gather", "Gather", "Mul", "Pad", "Reshape", "Shape", "Shape", "Sub"
     ],
+    "h = Gather (s, at2) m = Mod (h, by4) l = Sub (by4, m) p = Mod (l, by4) p1 = Unsqueeze (p, zero) "
+    "f = Concat <axis = 0> (zero3, zero3, p1, zero) z = Pad (x, f) a = Add (h, p) q = Div (a, by4) "
+    "q1 = Unsqueeze (q, zero) t = Concat <axis = 0> (g0, g1, q1, four, g3) y = Reshape (z, t)": [
+        "Add", "Concat", "Concat", "Div", "Gather", "Gather", "Gather", "Mul", "Pad", "Reshape", "Shape", "Shape", "Sub"
+    ],
+    # a padding to strides, half of it before, in PyTorch's order: of 0 or 1 that is nothing
+    "a = Add (g2, i1) q = Div (a, two) d = Mul (q, two) e = Sub (d, g2) h = Div (e, two) k = Sub (e, h) "
+    "f = Concat <axis = 0> (zero, zero, h, k, zero3, zero) r = Reshape (f, pairs) "
+    "v = Slice (r, rest, least, zero, rest) t = Transpose (v) b = Reshape (t, rest) y = Pad (x, b)": [
+        "Add", "Concat", "Div", "Mul", "Pad", "Shape", "Sub"
+    ],
     "l = Sub (g2, four) f = Concat <axis = 0> (zero3, zero, zero3, l) y = Pad (x, f)": [
         "Concat", "Gather", "Pad", "Shape", "Sub"
     ],
@@ -81,7 +92,8 @@ def test_computed_counts_and_ends_are_sizes_where_that_is_proved(text: str, targ
     gathers = " ".join(f"g{i} = Gather (s, i{i})" for i in range(4))
     ints = "int64[1] i0 = {0}, int64[1] i1 = {1}, int64[1] i2 = {2}, int64[1] i3 = {3}, int64[1] zero = {0}, "
     ints += "int64[3] zero3 = {0, 0, 0}, int64[1] four = {4}, int64[1] two = {2}, int64[1] rest = {-1}, "
-    ints += "int64[1] back = {-1}"
+    ints += "int64[1] back = {-1}, int64 at2 = {2}, int64 by4 = {4}, "
+    ints += "int64[2] pairs = {-1, 2}, int64[1] least = {-9223372036854775807}"
     head = f'<ir_version: 8, opset_import: ["" : 18]> g (float[N, C, H, W] x) => (float[] y) <{ints}>'
     source = parser.parse_model(f"{head} {{ s = Shape (x) {gathers} {text} }}")
     model = dmlc.compile(source, target=target).to_onnx()

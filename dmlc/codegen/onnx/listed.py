@@ -12,7 +12,7 @@ from typing import Any
 from dmlc.inference.fact import is_short
 from dmlc.ir import Dim, DimExpr, DimTable, ForeignType, Node, Operation, Value
 from dmlc.ir.dtype import i64
-from dmlc.ops.binary import ADD, DIV, MUL, SUB
+from dmlc.ops.binary import ADD, DIV, MOD, MUL, SUB
 from dmlc.ops.constant import constant_of
 from dmlc.ops.index import GATHER
 from dmlc.ops.move import CONCAT, RESHAPE, SQUEEZE, UNSQUEEZE
@@ -34,7 +34,7 @@ def sizes_listed(node: Node, known: Mapping[Value, Sizes], dims: DimTable) -> Si
         found = _shape(node)
     elif node.op in _FORMS:
         operands = [None if v is None else _of(v, known) for v in node.operands]
-        if None in operands or (node.op is DIV and not _floors(operands, dims)):
+        if None in operands or (node.op in (DIV, MOD) and not _floors(node.op, operands, dims)):
             return None
         found = _FORMS[node.op](node, operands)
     else:
@@ -89,10 +89,16 @@ def _computed(combine: Callable[[Dim, Dim], Dim]) -> Callable[[Node, list[Any]],
     return form
 
 
-def _floors(operands: list[Any], dims: DimTable) -> bool:
-    """True where a division that truncates gives the same as one of sizes, which rounds down."""
+def _floors(op: Operation, operands: list[Any], dims: DimTable) -> bool:
+    """True where a quotient or remainder is that of sizes, which rounds down. A division truncates."""
     a, b = operands
-    return all(isinstance(size, int) and size > 0 for size in b) and all(dims.interval(size)[0] >= 0 for size in a)
+    if not all(isinstance(size, int) and size > 0 for size in b):
+        return False
+    return op is MOD or all(dims.at_most(0, size) for size in a)
+
+
+def _remainder(a: Dim, b: Dim) -> Dim:
+    return a - a // b * b
 
 
 def _terms(size: Dim) -> int:
@@ -107,4 +113,5 @@ _FORMS: Mapping[Operation, Callable[[Node, list[Any]], Sizes | None]] = {
     SUB: _computed(sub),
     MUL: _computed(mul),
     DIV: _computed(floordiv),
+    MOD: _computed(_remainder),
 }

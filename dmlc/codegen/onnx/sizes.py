@@ -145,20 +145,25 @@ class SizeWriter(NodeWriter):
             return self.op(clamp[0].capitalize(), [self.size(clamp[1]), self.size(clamp[2])])
         total: str | None = None
         for monomial, coefficient in sorted(size.terms, key=_is_subtracted):
-            term: str | None = None
-            for atom in monomial:
-                factor = self._factor(atom)
-                term = factor if term is None else self.op("Mul", [term, factor])
-            if term is None:
-                term = self.ints([abs(coefficient)])
-            elif abs(coefficient) != 1:
-                term = self.op("Mul", [term, self.ints([abs(coefficient)])])
+            term = self._term(monomial, abs(coefficient))
             if total is None:
                 total = term if coefficient > 0 else self.op("Sub", [self.ints([0]), term])
             else:
                 total = self.op("Add" if coefficient > 0 else "Sub", [total, term])
         assert total is not None
         return total
+
+    def _term(self, monomial: Monomial, coefficient: int) -> str:
+        """A product of atoms and a positive number, which is kept: longer expressions share it."""
+        if not monomial:
+            return self.ints([coefficient])
+        alone = DimExpr(((monomial, coefficient),))
+        if alone not in self._ones:
+            term = self._factor(monomial[0]) if len(monomial) == 1 else self._term(monomial[:-1], 1)
+            if len(monomial) > 1:
+                term = self.op("Mul", [term, self._factor(monomial[-1])])
+            self._ones[alone] = term if coefficient == 1 else self.op("Mul", [term, self.ints([coefficient])])
+        return self._ones[alone]
 
     def _factor(self, atom: Atom) -> str:
         if isinstance(atom, FloorDiv):

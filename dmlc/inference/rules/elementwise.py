@@ -128,7 +128,7 @@ def _div(q: Query, element: int, a: Any, b: Any) -> Any:
         quotient = abs(a) // abs(b)
         return quotient if (a < 0) == (b < 0) else -quotient
     # ONNX truncates; the quotient of two numbers that are not negative is the floor
-    return floordiv(a, b) if q.dims.interval(a)[0] >= 0 and q.dims.interval(b)[0] > 0 else OPEN
+    return floordiv(a, b) if q.dims.at_most(0, a) and q.dims.interval(b)[0] > 0 else OPEN
 
 
 def _mod(q: Query, element: int, a: Any, b: Any) -> Any:

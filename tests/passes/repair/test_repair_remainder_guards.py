@@ -56,3 +56,23 @@ def test_what_is_never_negative_takes_no_choice(body: str, plain: bool) -> None:
 def test_a_search_of_doubles_is_no_gain() -> None:
     text = "model t(x: f64[4000, 64]) -> (v) {\n    v, i = top_k(x, k=2, axis=1)\n    return v\n}\n"
     assert "top-k-by-search" not in rules(dmlc.compile(Source("t.dml", text)))
+
+
+@pytest.mark.parametrize(("body", "guarded"), [
+    ("(4 - abs(x) % 4) % 4", False),  # the padding of whole windows
+    ("(3 - abs(x) % 4) % 4", False),
+    ("(2 - abs(x) % 4) % 4", True),
+    ("(4 - x % 4) % 4", True),
+    ("(abs(x) % 4 - 1) % 4", True),
+])  # fmt: skip
+def test_remainders_that_are_written_out_have_bounds(body: str, guarded: bool) -> None:
+    """A remainder inside was replaced before, and its form tells how large it may be."""
+    body = body.replace("abs(x)", "argmax(w, axes=[1], dtype=i64, keepdims=false)")
+    program = compiled(body, "x: i64[9], w: f32[9, 9]")
+    assert RULE in rules(program)
+    assert ("Where" in operators(program)) is guarded
+    x = np.arange(-4, 5)
+    feeds = {"x": x, "w": np.eye(9, dtype=np.float32)}
+    number = np.arange(9) if "argmax" in body else x
+    text = body.replace("argmax(w, axes=[1], dtype=i64, keepdims=false)", "x")
+    np.testing.assert_array_equal(program.run(feeds, "cpu")["y"], eval(text, {"x": number}))

@@ -27,19 +27,8 @@ _LARGEST_SIZE = 1 << 63
 _RULES: dict[tuple[str, str], list[tuple[int, Rule]]] = {}
 _FAMILIES = (
     *("elementwise", "compare", "cast", "reduce", "layout", "index", "generate", "matmul"),
-    *(
-        "window",
-        "resize",
-        "recurrent",
-        "signal",
-        "sequences",
-        "others",
-        "microsoft",
-        "microsoft_layout",
-        "attention",
-        "learning",
-        "recent",
-    ),
+    *("window", "resize", "recurrent", "signal", "sequences", "others", "microsoft", "microsoft_layout", "nchwc"),
+    *("attention", "learning", "recent"),
 )
 
 

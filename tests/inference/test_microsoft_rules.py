@@ -285,3 +285,24 @@ def test_operands_of_unknown_rank_give_none(op: str) -> None:
     node = helper.make_node(op, ["x"] * 8, ["y"], domain="com.microsoft", size=1, kernel_shape=[2, 2])
     found = walk([node], {"x": Fact(TensorProto.UINT8)}, {"com.microsoft": 1}, DimTable())["y"]
     assert (found.element, found.shape) == (TensorProto.UINT8, None)
+
+
+def test_sizes_of_what_a_search_finds_are_read_from_its_operands() -> None:
+    def number(value: int) -> Fact:
+        return of_array(TensorProto.INT32, np.array([value], np.int32))
+
+    facts = {name: number(value) for name, value in (("longest", 12), ("least", 1), ("beams", 4), ("kept", 2))}
+    facts |= {"ids": Fact(TensorProto.INT32, (symbol("n"), 3)), "penalty": Fact(TensorProto.FLOAT16, (1,))}
+    names = ["ids", "longest", "least", "beams", "kept", "penalty"]
+    nodes = [
+        helper.make_node("BeamSearch", names, ["words", "best", "scores"], domain="com.microsoft"),
+        helper.make_node("GreedySearch", names[:3], ["greedy"], domain="com.microsoft"),
+        helper.make_node("Sampling", ["ids", "open"], ["drawn", "logits"], domain="com.microsoft"),
+    ]
+    found = walk(nodes, {**facts, "open": Fact(TensorProto.INT32, (1,))}, {"com.microsoft": 1}, DimTable())
+    assert (found["words"].element, found["words"].shape) == (TensorProto.INT32, (symbol("n"), 2, 12))
+    assert (found["best"].element, found["best"].shape) == (TensorProto.FLOAT16, (symbol("n"), 2))
+    assert found["scores"].shape is not None and len(found["scores"].shape) == 4
+    assert (found["greedy"].element, found["greedy"].shape) == (TensorProto.INT32, (symbol("n"), 12))
+    assert found["drawn"].shape is not None and found["drawn"].shape[0] == symbol("n")
+    assert found["logits"].element == TensorProto.FLOAT

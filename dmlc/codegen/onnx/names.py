@@ -53,8 +53,12 @@ class Namespace:
 class Names:
     """The namespaces of one model: ``values`` (weights included) and ``nodes``.
 
-    Claims go by rank: the interface, which never changes; the other values of the outermost graph; those of the graphs
-    inside nodes; declarations of values that are gone. The data of a constant owns its name, because captures copy it.
+    Claims go by rank: the interface, which never changes; those of graphs that a node calls by name; the other values
+    of the outermost graph; those of the graphs inside nodes; declarations of values that are gone. The data of a
+    constant owns its name, because captures copy it.
+
+    ``called`` are the graphs whose inputs and outputs a node finds by name: those inside ``com.microsoft.BeamSearch``
+    and its like. They keep these names even if others have them, as the inputs of the model mostly do.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -64,6 +68,8 @@ class Names:
             self.values.claim(value, value.name)
         for name, _ in graph.outputs:
             self.values.claim(graph.output, name)
+        self.called: dict[Graph, frozenset[str]] = {}
+        self._claim_called(graph)
         waiting = [graph]
         for each in waiting:
             for region in self._claim_nodes(each):
@@ -78,6 +84,19 @@ class Names:
                 self.values.claim(frame, info.name)
             for annotation in frame.quantization_annotation:
                 self.values.claim(frame, annotation.tensor_name)
+
+    def _claim_called(self, graph: Graph) -> None:
+        """Claim the inputs and outputs of the graphs that a node calls by name."""
+        for node in graph.with_regions:
+            by_name = node.attributes_as(OpaqueAttributes).domain  # ONNX's own operators go by position
+            for region in node.regions:
+                inside = region.graph
+                if by_name:
+                    formals = [value.name for value in region.formals if value.name]
+                    self.called[inside] = frozenset([*formals, *[name for name, _ in inside.outputs]])
+                    for name in self.called[inside]:
+                        self.values.claim(inside, name)
+                self._claim_called(inside)
 
     def _claim_nodes(self, graph: Graph) -> list[Region]:
         """Claim for the nodes of a graph and their results; the graphs inside them."""

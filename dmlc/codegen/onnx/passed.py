@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto
 
@@ -20,6 +21,7 @@ from dmlc.onnx_schema.types import type_proto
 from dmlc.onnx_schema.versions import move, unchanged
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, OpaqueAttributes
 
+_NO_NAMES: Mapping[str, str] = MappingProxyType({})
 #: Emits the nodes of a graph inside a node.
 EmitNodes = Callable[[Emitter], None]
 
@@ -56,6 +58,7 @@ def _inputs(emitter: Emitter, node: Node, origin: NodeOrigin) -> list[str]:
 
 
 def _write(emitter: Emitter, node: Node, origin: NodeOrigin, inputs: list[str], emit_nodes: EmitNodes) -> None:
+    unhidden = _unhide(emitter, node) if node.regions else _NO_NAMES
     made = emitter.nodes.add()
     made.CopyFrom(origin.proto)
     if node.name or made.name:
@@ -69,7 +72,20 @@ def _write(emitter: Emitter, node: Node, origin: NodeOrigin, inputs: list[str], 
         del made.output[:]
         made.output.extend(outputs)
     if node.regions:
-        _write_regions(emitter, node, made, emit_nodes)
+        _write_regions(emitter, node, made, emit_nodes, unhidden)
+
+
+def _unhide(emitter: Emitter, node: Node) -> dict[str, str]:
+    """Copy what a graph called by name captures under a name of its own inputs or outputs; the copies' names."""
+    copies: dict[str, str] = {}
+    for region in node.regions:
+        called = emitter.shared.names.called.get(region.graph, ())
+        for place in region.captures:
+            name = emitter.operand(node, place)
+            if name in called and name not in copies:
+                copies[name] = emitter.values.new(name)
+                emitter.nodes.add(op_type="Identity", input=[name], output=[copies[name]])
+    return copies
 
 
 def _name(emitter: Emitter, node: Node) -> str:
@@ -84,14 +100,22 @@ def _outputs(emitter: Emitter, node: Node, had: Sequence[str]) -> list[str]:
     ]
 
 
-def _write_regions(emitter: Emitter, node: Node, made: NodeProto, emit_nodes: EmitNodes) -> None:
+def _write_regions(
+    emitter: Emitter, node: Node, made: NodeProto, emit_nodes: EmitNodes, unhidden: Mapping[str, str] = _NO_NAMES
+) -> None:
     regions = iter(node.regions)
     for attribute in made.attribute:
         for graph in graphs_in(attribute):
-            graph.CopyFrom(_region(emitter, node, next(regions), graph, emit_nodes))
+            region = next(regions)
+            captured = [emitter.operand(node, place) for place in region.captures]
+            captured = [unhidden.get(name, name) for name in captured]
+            with emitter.shared.types.hiding(emitter.shared.names.called.get(region.graph, ())):
+                graph.CopyFrom(_region(emitter, region, captured, graph, emit_nodes))
 
 
-def _region(emitter: Emitter, node: Node, region: Region, old: GraphProto, emit_nodes: EmitNodes) -> GraphProto:
+def _region(
+    emitter: Emitter, region: Region, captured: Sequence[str], old: GraphProto, emit_nodes: EmitNodes
+) -> GraphProto:
     inner = Emitter(region.graph, emitter.target, emitter.opset, emitter)
     for value, info in zip(region.formals, old.input, strict=True):
         declared = inner.proto.input.add()
@@ -99,8 +123,8 @@ def _region(emitter: Emitter, node: Node, region: Region, old: GraphProto, emit_
         declared.type.CopyFrom(believed(info.type, type_proto(value.type)))
         declared.name = inner.name_formal(value)
         inner.hold(value)
-    for value, place in zip(region.captured, region.captures, strict=True):
-        inner.name_input(value, emitter.operand(node, place))
+    for value, name in zip(region.captured, captured, strict=True):
+        inner.name_input(value, name)
         inner.hold(value)
     emit_nodes(inner)
     inner.outputs({})

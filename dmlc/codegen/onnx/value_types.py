@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
+from typing import Any
 
 from onnx import GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
@@ -58,6 +60,20 @@ class ValueTypes:
                     self.types[name] = type_of(fact)
                     out.append(name)
         return out
+
+    @contextmanager
+    def hiding(self, names: Iterable[str]) -> Iterator[None]:
+        """Forget the types of these names while a graph inside a node has values of its own by them."""
+        hidden = [(name, table, table.pop(name)) for name in names for table in self._tables() if name in table]
+        yield
+        for name in names:
+            for table in self._tables():
+                table.pop(name, None)
+        for name, table, entry in hidden:
+            table[name] = entry
+
+    def _tables(self) -> tuple[dict[str, Any], ...]:
+        return self.types, self._facts
 
     def _new_dim(self) -> Dim:
         return symbol(f"?{next(self._numbers)}")

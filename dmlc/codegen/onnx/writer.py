@@ -134,16 +134,17 @@ class NodeWriter:
     def _name_interface(self, *, outermost: bool) -> None:
         """Name the outputs, and the inputs of a model. Both are kept verbatim.
 
-        Outputs of a graph inside a node are known by position, so they give way to names that others have.
+        Outputs of a graph inside a node are mostly known by position: these give way to names that others have.
         """
         graph = self.graph
+        is_verbatim = outermost or graph in self.shared.names.called
         if outermost:
             for value in graph.inputs:
                 assert value.name is not None
                 self.name_input(value, value.name)
         for name, value in graph.outputs:
             final = name
-            if not outermost:
+            if not is_verbatim:
                 final = self.values.own(output_owner(graph, value), name, "output")
                 if final in self._outputs:
                     final = self.values.new(name)
@@ -158,8 +159,9 @@ class NodeWriter:
         self.shared.types.types[name] = value.type
 
     def name_formal(self, value: Value) -> str:
-        """Name an input of a graph inside a node. It is known by position, so it gives way."""
-        name = self.values.own(value, value.name, "input")
+        """Name an input of a graph inside a node. One that is known by position gives way."""
+        called = self.shared.names.called.get(self.graph, ())
+        name = value.name if value.name and value.name in called else self.values.own(value, value.name, "input")
         self.name_input(value, name)
         return name
 

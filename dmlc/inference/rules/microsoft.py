@@ -13,7 +13,7 @@ from dmlc.inference.registry import rule
 from dmlc.inference.rules.elementwise import same
 from dmlc.inference.rules.matmul import product_shape
 from dmlc.inference.rules.window import slid
-from dmlc.ir import Shape, floordiv
+from dmlc.ir import Dim, Shape, floordiv
 from dmlc.onnx_schema.domains import MICROSOFT
 
 
@@ -167,3 +167,27 @@ def tokens(q: Query) -> Sequence[Fact]:
     """The words of each string lie along a new last axis."""
     shape = q.shape(0)
     return [Fact(TensorProto.STRING, None if shape is None else (*shape, *q.fresh_shape(1)))]
+
+
+@rule("BeamSearch", "WhisperBeamSearch", domain=MICROSOFT)
+def beam_search(q: Query) -> Sequence[Fact]:
+    scores = q.element(5) or TensorProto.FLOAT
+    kept = (_rows(q), _one_size(q, 4))
+    return [Fact(TensorProto.INT32, (*kept, _one_size(q, 1))), Fact(scores, kept), Fact(scores, q.fresh_shape(4))]
+
+
+@rule("GreedySearch", "Sampling", domain=MICROSOFT)
+def greedy_search(q: Query) -> Sequence[Fact]:
+    rows = _rows(q)
+    return [Fact(TensorProto.INT32, (rows, _one_size(q, 1))), Fact(TensorProto.FLOAT, (rows, q.new_dim()))]
+
+
+def _rows(q: Query) -> Dim:
+    shape = q.shape(0)
+    return shape[0] if shape else q.new_dim()
+
+
+def _one_size(q: Query, index: int) -> Dim:
+    """The size that an operand of one element gives."""
+    sizes = q.sizes(index)
+    return q.size_of(sizes[0]) if sizes is not None and len(sizes) == 1 else q.new_dim()

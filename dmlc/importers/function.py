@@ -39,7 +39,7 @@ from dmlc.ops.call import CallSite
 from dmlc.ops.constant import constant_of
 from dmlc.ops.model_call import ModelInput
 from dmlc.ops.move import RESHAPE, ReshapeAttributes
-from dmlc.ops.opaque import OpaqueAttributes
+from dmlc.ops.opaque import OpaqueAttributes, calls_by_name
 
 #: Larger constants are operands like others: no operator takes so many sizes.
 _MOST_ELEMENTS = 1024
@@ -281,9 +281,10 @@ def _name(nodes: Sequence[Node], name: str) -> None:
         for value in node.results:
             value.name = _below(name, value.name) if value.name else None
         for region in node.regions:
-            for value in region.graph.inputs:
-                value.name = _below(name, value.name) if value.name else None
-            region.graph.output.attributes = _renamed(region.graph, name)
+            if not calls_by_name(node):
+                for value in region.graph.inputs:
+                    value.name = _below(name, value.name) if value.name else None
+                region.graph.output.attributes = _renamed(region.graph, name)
             _name(list(region.graph), name)
 
 

@@ -78,6 +78,11 @@ def is_opaque(node: Node | None, op_type: str, domain: str = "") -> bool:
     return a.op_type == op_type and a.domain == domain
 
 
+def calls_by_name(node: Node) -> bool:
+    """Return whether the node finds the inputs and outputs of graphs inside it by name; ONNX's own go by position."""
+    return node.attributes_as(OpaqueAttributes).domain != ""
+
+
 def attribute_of(node: Node, name: str, default: Any = None) -> Any:
     """The attribute of an opaque node, or ``default`` where it is not set."""
     for key, value in node.attributes_as(OpaqueAttributes).attributes:

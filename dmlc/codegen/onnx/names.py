@@ -13,7 +13,7 @@ from onnx import SparseTensorProto
 
 from dmlc.ir import Graph, Node, Region, Value
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
-from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, calls_by_name
 
 
 class Namespace:
@@ -88,7 +88,7 @@ class Names:
     def _claim_called(self, graph: Graph) -> None:
         """Claim the inputs and outputs of the graphs that a node calls by name."""
         for node in graph.with_regions:
-            by_name = node.attributes_as(OpaqueAttributes).domain  # ONNX's own operators go by position
+            by_name = calls_by_name(node)
             for region in node.regions:
                 inside = region.graph
                 if by_name:

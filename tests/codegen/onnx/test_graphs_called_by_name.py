@@ -130,3 +130,20 @@ def test_types_of_values_around_a_search_stay_theirs() -> None:
     assert made.graph.value_info
     for info in made.graph.value_info:
         assert [d.dim_value for d in info.type.tensor_type.shape.dim] == [WORDS], info.name
+
+
+def test_a_model_that_a_program_calls_twice_keeps_the_names_of_its_decoder() -> None:
+    inner = search()
+    trunk = dmlc.function(inner)
+    graph = dmlc.Graph("twice")
+    ids, bias = (
+        graph.input("input_ids", dtype="int32", shape=("b", "s")),
+        graph.input("bias", dtype="f32", shape=(WORDS,)),
+    )
+    for call in ("first", "second"):
+        graph.output(call, trunk(ids, bias)[0])
+    made = dmlc.compile(graph, target="cpu")
+    expected = session(inner).run(None, feeds(inner))[0]
+    for result in made.run(feeds(inner)).values():
+        np.testing.assert_array_equal(result, expected)
+    assert [value.name for value in called(made.to_onnx()).output] == ["logits", "present_0"]

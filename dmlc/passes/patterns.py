@@ -10,21 +10,42 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from dmlc.ir import Graph, Node, Operation, Value
+from dmlc.ir import FOREIGN, Graph, Node, Operation, Value
+from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.ops.binary import ADD, DIV, MUL, POW, SUB
 from dmlc.ops.choose import CAST
 from dmlc.ops.constant import constant_of
 from dmlc.ops.elementwise import NEG, RECIPROCAL, SQRT
+from dmlc.ops.opaque import OpaqueAttributes, attribute_of
 from dmlc.ops.reduce import ReduceAttributes
 from dmlc.passes.rewrite import Miss
 
 Seen = list[Node]
+#: The operands of opaque products that are matrices, by operator.
+_FACTORS = {(MICROSOFT, "FusedMatMul"): (0, 1), ("", "MatMulInteger"): (0, 1), ("", "QLinearMatMul"): (0, 3)}
 
 
 def made_by(value: Value | None, *ops: Operation) -> Node | None:
     """The producer, where it is one of the operations."""
     node = value.producer if value is not None else None
     return node if node is not None and node.op in ops else None
+
+
+def opaque_factors(node: Node) -> tuple[int, ...]:
+    """Return the numbers of the operands of an opaque node that are matrices; none if it is not a product of them."""
+    a = node.attributes_as(OpaqueAttributes)
+    return _FACTORS.get((a.domain, a.op_type), ())
+
+
+def depends_on_batch(node: Node) -> Miss | None:
+    """Return why an opaque product of matrices is another for another shape of its batch; None if it is not."""
+    places = opaque_factors(node)
+    others = [v for i, v in enumerate(node.operands) if v is not None and i not in places]
+    if any(v.type.dtype is FOREIGN or any(size != 1 for size in v.shape) for v in others):
+        return Miss("a scale or zero point has more than one element")
+    if any(attribute_of(node, name, 0) for name in ("transBatchA", "transBatchB")):
+        return Miss("the batch is transposed")
+    return None
 
 
 def scalar_of(value: Value | None) -> float | int | bool | None:

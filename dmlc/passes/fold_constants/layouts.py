@@ -10,6 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from dmlc.ir import Array, Dim, DimExpr, Graph, Node, OpError, Shape, Tensor, Value, dim_names
+from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.ops.binary import BINARY
 from dmlc.ops.choose import CAST, CLIP, WHERE
 from dmlc.ops.elementwise import UNARY
@@ -418,6 +419,8 @@ _ELEMENTWISE = frozenset((*UNARY, *BINARY, CAST, CLIP, WHERE))
 _OPAQUE_ELEMENTWISE = frozenset(
     ("Gelu", "Elu", "Selu", "Celu", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "Softplus", "Softsign", "Swish")
 )
+#: Operators of ``com.microsoft`` that are elementwise as long as they add no bias.
+_MICROSOFT_ELEMENTWISE = frozenset(("FastGelu", "Gelu", "QuickGelu"))
 #: Elementwise nodes between the two layout operations.
 _MOST_NODES = 24
 
@@ -477,6 +480,8 @@ class AroundElementwise(Rule[_ElementwiseRegionMatch]):
 def _is_elementwise(node: Node) -> bool:
     if node.op is OPAQUE:
         a = node.attributes_as(OpaqueAttributes)
+        if a.domain == MICROSOFT:
+            return a.op_type in _MICROSOFT_ELEMENTWISE and not any(node.operands[1:])
         return not a.domain and a.op_type in _OPAQUE_ELEMENTWISE
     return node.op in _ELEMENTWISE
 

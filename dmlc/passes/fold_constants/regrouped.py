@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dmlc.ir import Dim, Graph, Node, Shape, Value, product
 from dmlc.ops.matmul import MATMUL
@@ -19,8 +20,9 @@ from dmlc.ops.move import (
     SliceAttributes,
     TransposeAttributes,
 )
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.passes.layouts import ones_between
-from dmlc.passes.patterns import made_by
+from dmlc.passes.patterns import depends_on_batch, made_by, opaque_factors
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, consumed_elsewhere
 
 #: Axes of a product with a merged batch. With one more, which is what it splits into, targets take it as it is.
@@ -41,47 +43,61 @@ class _Factor(Struct, frozen=True):
 
 
 class _ProductMatch(Match, eq=False, kw_only=True):
-    factors: tuple[_Factor, ...]
+    """``factors`` are those operands of the product that are matrices, by their numbers."""
+
+    factors: dict[int, _Factor]
 
 
 class MatmulBetweenReshapes(Rule[_ProductMatch]):
     """A product of matrices whose batch is merged before it and split after it is computed with the split batch.
 
-    ``exact``. TensorFlow's einsum merges the batch and the heads of an attention so, and PyTorch's bmm does.
+    ``exact``. TensorFlow's einsum merges the batch and the heads of an attention so, and PyTorch's bmm does. Opaque
+    products are quantized, or they transpose a factor.
     """
 
     name = "matmul-between-reshapes"
     roots = RESHAPES
-    fed_by = (MATMUL,)
+    fed_by = (MATMUL, OPAQUE)
 
     def match(self, node: Node, graph: Graph) -> _ProductMatch | None:
-        inner, want = made_by(node.operand("x"), MATMUL), node.result.shape
-        if inner is None or inner.result.shape[1:] != want[2:]:
+        inner, want = made_by(node.operand("x"), MATMUL, OPAQUE), node.result.shape
+        places = () if inner is None else _places(inner)
+        if inner is None or not places or inner.result.shape[1:] != want[2:]:
             return None
-        factors = [_factor(value) for value in inner.operands]
-        found = tuple([factor for factor in factors if factor is not None])
-        if len(found) < len(factors):
+        values = [inner.operand(place) for place in places]
+        factors = {place: factor for place in places if (factor := _factor(inner.operand(place))) is not None}
+        if len(factors) < len(places) or any(value.shape[0] != product(want[:2]) for value in values):
             return None
-        if any(value is not None and value.shape[0] != product(want[:2]) for value in inner.operands):
+        if not all(_is_inferred(graph, factor.x.shape, factor.shape(want[:2])) for factor in factors.values()):
             return None
-        if not all(_is_inferred(graph, factor.x.shape, factor.shape(want[:2])) for factor in found):
-            return None
-        nodes = tuple(dict.fromkeys([inner, *[n for factor in found for n in factor.nodes]]))
-        return _ProductMatch(node, nodes, factors=found)
+        nodes = tuple(dict.fromkeys([inner, *[n for factor in factors.values() for n in factor.nodes]]))
+        return _ProductMatch(node, nodes, factors=factors)
 
     def check(self, match: _ProductMatch, graph: Graph) -> Miss | None:
         return consumed_elsewhere(match)
 
     def build(self, match: _ProductMatch, rewriter: Rewriter) -> Sequence[Value]:
-        batch = match.root.result.shape[:2]
-        made = []
-        for factor in match.factors:
+        wanted = match.root.result.shape
+        batch, inner = wanted[:2], match.consumed[0]
+        made = list(inner.operands)
+        for place, factor in match.factors.items():
             shape = factor.shape(batch)
             same = factor.x.shape == shape
             value = factor.x if same else rewriter.add(RESHAPE, [factor.x], ReshapeAttributes(shape=shape))
             turn = TransposeAttributes(perm=(0, 1, 3, 2))
-            made.append(rewriter.add(TRANSPOSE, [value], turn) if factor.turned else value)
-        return [rewriter.add(MATMUL, made)]
+            made[place] = rewriter.add(TRANSPOSE, [value], turn) if factor.turned else value
+        record = inner.attributes
+        if isinstance(record, OpaqueAttributes):
+            record = replace(record, types=(inner.result.type.with_shape(wanted),))
+        return [rewriter.add(inner.op, made, record)]
+
+
+def _places(node: Node) -> tuple[int, ...]:
+    """The numbers of the operands that are matrices; none if the node is not a product, or its batch is not free."""
+    if node.op is MATMUL:
+        return 0, 1
+    places = opaque_factors(node)
+    return () if not places or depends_on_batch(node) is not None else places
 
 
 def _factor(value: Value | None) -> _Factor | None:

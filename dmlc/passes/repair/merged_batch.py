@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from dmlc.ir import FOREIGN, Dim, Graph, Node, Value, product
-from dmlc.onnx_schema.domains import MICROSOFT
+from dmlc.ir import Dim, Graph, Node, Value, product
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import EXPAND, ExpandAttributes
-from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, is_opaque
 from dmlc.passes.node_maker import Maker
+from dmlc.passes.patterns import depends_on_batch, opaque_factors
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 from dmlc.targets.directml import LARGEST_BATCH
 
@@ -98,8 +98,6 @@ def _matrices(make: Maker, value: Value, batch: Sequence[Dim], axes: Sequence[Di
 
 #: Axes that GEMM takes.
 _AXES = 4
-#: The operands of opaque products that are matrices, by operator.
-_FACTORS = {(MICROSOFT, "FusedMatMul"): (0, 1), ("", "MatMulInteger"): (0, 1), ("", "QLinearMatMul"): (0, 3)}
 
 
 class ProductOfMergedBatch(Rule[Match]):
@@ -114,7 +112,7 @@ class ProductOfMergedBatch(Rule[Match]):
     repairs = ("matmul-rank", "gemm-batch", "fused-matmul-rank", "fused-gemm-batch")
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        places = _factors(node)
+        places = opaque_factors(node)
         if not places:
             return None
         values = [node.operands[place] for place in places]
@@ -126,11 +124,9 @@ class ProductOfMergedBatch(Rule[Match]):
 
     def check(self, match: Match, graph: Graph) -> Miss | None:
         root = match.root
-        others = [v for i, v in enumerate(root.operands) if v is not None and i not in _factors(root)]
-        if any(v.type.dtype is FOREIGN or any(size != 1 for size in v.shape) for v in others):
-            return Miss("a scale or zero point has more than one element")
-        if any(attribute_of(root, name, 0) for name in ("transBatchA", "transBatchB")):
-            return Miss("the batch is transposed")
+        miss = depends_on_batch(root)
+        if miss is not None:
+            return miss
         count = product(root.result.shape[:-2])
         return None if _divided(count) is not None else Miss("{0} matrices have no two factors", (count,))
 
@@ -138,7 +134,7 @@ class ProductOfMergedBatch(Rule[Match]):
         return f"{match.root.attributes_as(OpaqueAttributes).op_type} of {match.root.result.type.rank} axes"
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        make, root, places = Maker(rewriter), match.root, _factors(match.root)
+        make, root, places = Maker(rewriter), match.root, opaque_factors(match.root)
         shape = root.result.shape
         axes = _divided(product(shape[:-2]))
         assert axes is not None
@@ -149,12 +145,6 @@ class ProductOfMergedBatch(Rule[Match]):
         made = shape[-2:] if is_one else (*axes, *shape[-2:])
         record = replace(root.attributes_as(OpaqueAttributes), types=(root.result.type.with_shape(made),))
         return [make.reshape(rewriter.add(OPAQUE, operands, record), shape)]
-
-
-def _factors(node: Node) -> tuple[int, ...]:
-    """Return the numbers of the operands of an opaque node that are matrices; none if it is not a product of them."""
-    a = node.attributes_as(OpaqueAttributes)
-    return _FACTORS.get((a.domain, a.op_type), ())
 
 
 class TriluOfMergedBatch(Rule[Match]):

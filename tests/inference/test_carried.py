@@ -217,8 +217,12 @@ def test_attributes_of_operators_that_onnx_does_not_declare() -> None:
     assert (code, "must be an integer, a number, a word" in message) == ("E0304", True)
 
 
+#: Operators that hold graphs, which programs cannot write.
+WITH_GRAPHS = {"BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch"}
+
+
 def test_every_operator_of_onnx_runtime_with_a_rule_is_called() -> None:
-    for name in ruled_operators("com.microsoft"):
+    for name in ruled_operators("com.microsoft") - WITH_GRAPHS:
         assert find_schema("com.microsoft", name, 21).name == name
 
 

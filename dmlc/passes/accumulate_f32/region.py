@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from dmlc.ir import FOREIGN, Attributes, Graph, Node, Value
+from dmlc.ir import Attributes, Graph, Node, Value
 from dmlc.ir.dtype import f16, f32
 from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.ops.binary import ADD, DIV, MAX, MIN, MUL, POW, SUB
@@ -199,7 +199,7 @@ def _is_norm(node: Node) -> bool:
         if (a.domain, a.op_type) not in _OPAQUE:
             return False
     x = node.operands[0] if node.operands else None
-    return x is not None and x.type.dtype is f16 and not any(v.uses and v.type.dtype is FOREIGN for v in node.results)
+    return x is not None and x.type.dtype is f16
 
 
 def wide_attributes(node: Node) -> Attributes:

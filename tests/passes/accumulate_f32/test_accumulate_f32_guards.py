@@ -59,7 +59,6 @@ def test_nothing_to_widen_is_no_change() -> None:
     ("y = HardSwish (x)", "float16[2, 3, 4]"),  # another operator of f16
     ("y = LayerNormalization (w, v)", "double[2, 4]"),  # a norm of f64
     ("y = com.microsoft.GroupNorm ()", "float16[N]"),  # a norm of nothing
-    ("r = com.microsoft.SkipGroupNorm (x, s, s, x) y = Relu (r)", "float16[N]"),  # a result of unknown type
 ])  # fmt: skip
 def test_nodes_of_models_that_stay(call: str, output: str) -> None:
     made = parser.parse_model(f"""<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>
@@ -67,3 +66,12 @@ def test_nodes_of_models_that_stay(call: str, output: str) -> None:
     found = dmlc.compile(made, target="onnx", accumulate="f32")
     assert not widened(found)
     assert "Cast" not in [node.op_type for node in found.to_onnx().graph.node]
+
+
+def test_a_norm_of_onnx_runtimes_own_is_widened() -> None:
+    made = parser.parse_model("""<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>
+        g (float16[2, 3, 4] x, float16[4] s) => (float16[2, 3, 4] y)
+        { r = com.microsoft.SkipGroupNorm (x, s, s, x) y = Relu (r) }""")
+    found = dmlc.compile(made, target="onnx", accumulate="f32")
+    assert widened(found) == ["SkipGroupNorm of f16 in f32"]
+    assert found.to_onnx().graph.output[0].type == made.graph.output[0].type

@@ -167,9 +167,10 @@ class NodeReader:
         reading = self.reading
         node.name = listed.name
         node.origin = _origin(reading, listed, node, inputs)
-        results = node.results
+        results, most_axes = node.results, self.most_axes
         for name, value in zip(listed.outputs, results, strict=False):
-            self._check_rank(name, value)
+            if len(value.type.shape) > most_axes:
+                self._check_rank(name, value)
             if name:
                 value.name = name
                 self.scope.values[name] = value

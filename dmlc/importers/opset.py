@@ -158,7 +158,7 @@ def _of_rare_dtypes(graph: Graph) -> Iterator[tuple[Node, DType]]:
             yield from _of_rare_dtypes(region.graph)
 
 
-_COMMON = (f16, f32, bool_)
+_COMMON = (f32, f16, bool_)
 
 
 def _label(node: Node) -> str:

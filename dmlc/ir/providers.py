@@ -23,11 +23,16 @@ def _record(graph: Graph, provided: set[str]) -> None:
     """``provided`` are the dims that the graphs around it provide at that place; it is left as it was."""
     added = list(_new(graph.inputs, provided))
     shapes: set[Shape] = set()
+    last: Shape | None = None
     for node in graph:
-        for region in node.regions:
-            _record(region.graph, provided)
+        if node.regions:
+            for region in node.regions:
+                _record(region.graph, provided)
         for value in node.results:
             shape = value.type.shape
+            if shape is last:
+                continue
+            last = shape
             if shape in shapes:
                 continue  # the first value of that shape provides its dims
             shapes.add(shape)

@@ -80,6 +80,10 @@ def emit(graph: Graph, target: Target, opset: int) -> Artifact:
 
 def emit_nodes(emitter: Emitter, watch: RoundingWatch) -> None:
     """The nodes of the emitter's graph, those of the graphs inside them included."""
+
+    def inside(inner: Emitter) -> None:
+        emit_nodes(inner, watch)
+
     for node in emitter.graph:
         if node.op is CONSTANT:
             if node.result in emitter.graph.provides:
@@ -88,7 +92,7 @@ def emit_nodes(emitter: Emitter, watch: RoundingWatch) -> None:
         if emitter.reuse(node):
             continue
         is_shorter = node.op in RESHAPES and emitter.is_laid_out(node.operand("x"))
-        if node.origin is None or is_shorter or not _pass_on()(emitter, node, lambda inner: emit_nodes(inner, watch)):
+        if node.origin is None or is_shorter or not _pass_on()(emitter, node, inside):
             _check_rank(node, emitter.target)
             _lower(emitter, node, watch)
         for value in node.results:

@@ -99,9 +99,12 @@ class ValueTypes:
         """
         infos = graph.value_info
         made: dict[TensorType, ValueInfoProto | None] = {}
+        last: TensorType | None = None
+        info: ValueInfoProto | None = None
         for name in names:
             type = self.types[name]
-            info = made.get(type, _NEW)
+            if type is not last:  # most are of the type of the one before
+                last, info = type, made.get(type, _NEW)
             if info is _NEW:
                 proto = self._proto(type)
                 info = made[type] = None if proto is None else ValueInfoProto(type=proto)

@@ -56,6 +56,8 @@ def find_gelu(inner: Node) -> GeluMatch | None:
     """
     scaled = None
     result, tolerance = inner.result, _tolerance(inner.result)
+    if _next_step(result) is None:
+        return None
     wanted = [
         (x, {(1, 0): 0.5, (1, 1): 0.5 * sign})
         for x, sign in _arguments(inner.op, inner.operand("x"), tolerance)
@@ -64,7 +66,7 @@ def find_gelu(inner: Node) -> GeluMatch | None:
     chain, shared, value = [inner], None, result
     for _ in range(_MOST_STEPS):
         shared = shared or used_elsewhere(value)
-        root = next((node for node in value.users if node.op in _ARITHMETIC), None)
+        root = _next_step(value)
         if root is None:
             break
         value = root.result
@@ -78,6 +80,10 @@ def find_gelu(inner: Node) -> GeluMatch | None:
             scaled = scaled or (found if inner.op is ERF else None)
         chain.append(root)
     return scaled
+
+
+def _next_step(value: Value) -> Node | None:
+    return next((node for node in value.users if node.op in _ARITHMETIC), None)
 
 
 def _factor(found: _Polynomial | None, want: _Polynomial, tolerance: float) -> float | None:

@@ -104,7 +104,7 @@ def as_dtype(value: object) -> DType:
     """
     if isinstance(value, DType):
         return value
-    if isinstance(value, str) and value in _BY_ANY:
+    if isinstance(value, (str, np.dtype)) and value in _BY_ANY:
         return _BY_ANY[value]
     # numpy.dtype(None) is float64, and NumPy warns of an object, such as a module, whose own dtype is something else
     own = None if isinstance(value, type) else getattr(value, "dtype", None)

@@ -15,7 +15,7 @@ from dmlc.ir.dtype import i64
 from dmlc.ops.binary import ADD, DIV, MOD, MUL, SUB
 from dmlc.ops.constant import constant_of
 from dmlc.ops.index import GATHER
-from dmlc.ops.move import CONCAT, RESHAPE, SQUEEZE, UNSQUEEZE
+from dmlc.ops.move import CONCAT, RESHAPE, SLICE, SQUEEZE, UNSQUEEZE, SliceAttributes
 from dmlc.ops.opaque import OPAQUE, attribute_of, is_opaque
 
 Sizes = tuple[Dim, ...]
@@ -68,6 +68,16 @@ def _picked(node: Node, operands: list[Any]) -> Sizes | None:
     return tuple([sizes[place] for place in places])
 
 
+def _sliced(node: Node, operands: list[Any]) -> Sizes | None:
+    (found,) = operands
+    for _, start, end, step in node.attributes_as(SliceAttributes).rows():
+        if not isinstance(start, int) or not isinstance(end, int):
+            return None
+        found = found[start:end:step]
+    sizes: Sizes = found
+    return sizes
+
+
 def _same(node: Node, operands: list[Any]) -> Sizes:
     found: Sizes = operands[0]
     return found
@@ -107,6 +117,7 @@ def _terms(size: Dim) -> int:
 
 _FORMS: Mapping[Operation, Callable[[Node, list[Any]], Sizes | None]] = {
     GATHER: _picked,
+    SLICE: _sliced,
     **dict.fromkeys((RESHAPE, SQUEEZE, UNSQUEEZE), _same),
     CONCAT: _joined,
     ADD: _computed(add),

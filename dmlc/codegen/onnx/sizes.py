@@ -49,26 +49,32 @@ class SizeWriter(NodeWriter):
 
     def hold(self, value: Value) -> None:
         """Remember the sizes of a value, so that each can be asked for, and the sizes that it lists."""
-        holders, shape = self._holders, value.type.shape
+        shape = value.type.shape
+        self._hold_sizes(value, shape)
         for name, axis in self.graph.provides.get(value, ()):
-            holders.setdefault(symbol(name), (self.of(value), axis))
+            if shape[axis] != symbol(name):  # merged nodes had dims of their own for the same sizes
+                self._hold_sizes(value, (*shape[:axis], symbol(name), *shape[axis + 1 :]))
+        listed = self._listed.get(value)
+        if listed is not None:
+            self._keep(listed, self.of(value), is_scalar=not shape)
+
+    def _hold_sizes(self, value: Value, shape: Sizes) -> None:
+        holders = self._holders
         for axis, size in enumerate(shape):
             if isinstance(size, int):
                 continue
             if size not in holders:
                 holders[size] = (self.of(value), axis)
             if axis + 1 < len(shape):
-                self._hold_run(shape[axis : axis + 2], value, axis)
+                self._hold_run(shape, axis, value)
             if axis and isinstance(shape[axis - 1], int):
-                self._hold_run(shape[axis - 1 : axis + 1], value, axis - 1)
-        listed = self._listed.get(value)
-        if listed is not None:
-            self._keep(listed, self.of(value), is_scalar=not shape)
+                self._hold_run(shape, axis - 1, value)
 
-    def _hold_run(self, pair: Sizes, value: Value, axis: int) -> None:
+    def _hold_run(self, shape: Sizes, axis: int, value: Value) -> None:
+        pair = shape[axis : axis + 2]
         have = self._runs.get(pair, ())
         if len(have) < _MOST_RUNS:
-            self._runs[pair] = (*have, (self.of(value), value.type.shape, axis))
+            self._runs[pair] = (*have, (self.of(value), shape, axis))
 
     def reuse(self, node: Node) -> bool:
         """Let a value that lists the same sizes stand for the node's result; return whether there is one."""

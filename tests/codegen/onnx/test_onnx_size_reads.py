@@ -181,3 +181,33 @@ def test_a_graph_inside_a_node_lists_a_size_once() -> None:
     for chosen in (True, False):
         feeds = {"x": np.ones((2, 3), np.float32), "c": np.array(chosen)}
         assert_same(run(session(once), feeds), run(session(model), feeds))
+
+
+_SLICED = """<ir_version: 8, opset_import: ["" : 18]> g (float[N, M] x) => (float[N, K] y, int64[1] z)
+<int64[1] one = {1}, int64[1] two = {2}, int64[3] zeros = {0, 0, 0}> {
+  s = Shape (x)
+  m = Slice (s, one, two)
+  pads = Concat <axis = 0> (zeros, m)
+  y = Pad (x, pads)
+  z = Neg (m)
+}"""
+_MERGED = """<ir_version: 8, opset_import: ["" : 18]> g (float[N, M] x) => (int64[2, K] y, int64[2, K] z)
+<float one = {1}, int64[1, 1] three = {3}> {
+  same = Mul (x, one)
+  y = NonZero (x)
+  j = NonZero (same)
+  s = Shape (j)
+  z = Expand (three, s)
+}"""
+
+
+@pytest.mark.parametrize("target", ["onnx", "directml"])
+@pytest.mark.parametrize("text", [_SLICED, _MERGED])
+def test_a_size_that_a_slice_lists_or_a_merged_node_finds_is_read_once(text: str, target: str) -> None:
+    source = parser.parse_model(text)
+    model = dmlc.compile(source, target=target).to_onnx()
+    assert operators(model)[":Shape"] == 1
+    assert operators(model)[":Concat"] == operators(model)[":Pad"]
+    assert operators(dmlc.compile(model, target=target).to_onnx()) == operators(model)
+    feeds = {"x": np.eye(3, 4, dtype=np.float32)}
+    assert_same(run(session(model), feeds), run(session(source), feeds))

@@ -47,7 +47,10 @@ def with_noise(
 
 
 def with_barriers(model: ModelProto, values: Collection[str]) -> ModelProto:
-    """The model with an Identity behind each of the values: without optimizations no kernel is chosen across it."""
+    """The model with two Identity nodes behind each of the values: without optimizations no kernel goes across them.
+
+    ONNX Runtime computes a single one between casts in f32, and drops these casts (insert_cast_transformer.cc).
+    """
     out = ModelProto()
     out.CopyFrom(model)
     nodes: list[NodeProto] = []
@@ -55,8 +58,9 @@ def with_barriers(model: ModelProto, values: Collection[str]) -> ModelProto:
         nodes.append(node)
         for place, name in enumerate(node.output):
             if name in values:
-                node.output[place] = f"{name}//as computed"
-                nodes.append(helper.make_node("Identity", [node.output[place]], [name]))
+                node.output[place], copy = f"{name}//as computed", f"{name}//copy"
+                nodes.append(helper.make_node("Identity", [node.output[place]], [copy]))
+                nodes.append(helper.make_node("Identity", [copy], [name]))
     copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
     del out.graph.node[:]
     out.graph.node.extend(copies)

@@ -83,6 +83,21 @@ def test_f16_that_a_runtime_keeps_in_f32() -> None:
     assert verify_models(parser.parse_model(text), parser.parse_model(wrong)).status == "different"
 
 
+@pytest.mark.parametrize("ends", [("Softmax", "Hardmax<axis = 0>"), ("Exp", "Log")])
+def test_f16_that_a_runtime_keeps_in_f32_across_one_node(ends: tuple[str, str]) -> None:
+    """ONNX Runtime has no f16 kernel for the ends, and computes a single Identity between them in f32 as well."""
+    first, last = ends
+    text = f"""<ir_version: 8, opset_import: ["": 17]> g (float16[4, 8] x) => (float16[4, 8] y) {{
+        n = {first}(x)
+        y = {last}(n)
+    }}"""
+    rounded = text.replace("y =", "k = Identity(n)\nm = Identity(k)\ny =").replace("(n)\n    }", "(m)\n    }")
+    verdict = verify_models(parser.parse_model(text), parser.parse_model(rounded))
+    assert verdict.status == "within", verdict.to_text()
+    wrong = rounded.replace("m = Identity(k)", "m = Neg(k)")
+    assert verify_models(parser.parse_model(text), parser.parse_model(wrong)).status == "different"
+
+
 def test_large_sums_of_i64_are_rounded_by_a_runtime() -> None:
     """ONNX Runtime from 1.27 on gives an even mean of one odd number beyond 2^53."""
     text = """<ir_version: 8, opset_import: ["": 17]> g (int64[2, 1] x) => (int64[2, 1] y)

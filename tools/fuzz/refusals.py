@@ -34,6 +34,12 @@ REFUSALS = (
         (("exact", True),),
     ),
     Refusal(
+        "E0591",
+        "^GlobalAveragePool .* of AVERAGE_POOLING takes up to 5 axes",
+        "the repair is a ReduceMean, which may sum in another order: --exact forbids it",
+        (("exact", True),),
+    ),
+    Refusal(
         "E0592",
         "an operand is empty: no DirectML operator is made",
         "the provider leaves the result unwritten, and a reduction of a size that only a node makes 0 is not folded",

@@ -45,7 +45,7 @@ from dmlc.passes.repair.operators import (
 )
 from dmlc.passes.repair.pads import SliceNegativePads
 from dmlc.passes.repair.rank import MergeBeside, MergeElementwise, MergeTransposed
-from dmlc.passes.repair.reductions import NarrowExtreme, ShiftLogSumExp, TopKBySearch
+from dmlc.passes.repair.reductions import NarrowExtreme, ReduceManyAxes, ShiftLogSumExp, TopKBySearch
 from dmlc.passes.repair.resize import ResizeByOneFactor, ResizeOfMergedAxes
 from dmlc.passes.rewrite import RewritePass, Rule, rewrite
 
@@ -91,6 +91,7 @@ RULES: Sequence[type[Any]] = (
     OneLayerNormResult,
     ShiftLogSumExp,
     NarrowExtreme,
+    ReduceManyAxes,
     SliceNegativePads,
     MergeElementwise,
     MergeBeside,

@@ -13,13 +13,22 @@ from dmlc.ops.binary import ADD, GREATER_EQUAL, LESS
 from dmlc.ops.choose import WHERE
 from dmlc.ops.index import GATHER_ELEMENTS, IOTA, IndexAttributes, IotaAttributes
 from dmlc.ops.move import CONCAT, SLICE, ConcatAttributes, SliceAttributes
-from dmlc.ops.reduce import EXTREMES, REDUCE_LOG_SUM_EXP, ReduceAttributes, reduction_of
+from dmlc.ops.opaque import OPAQUE, is_opaque
+from dmlc.ops.reduce import (
+    EXTREMES,
+    REDUCE_LOG_SUM_EXP,
+    REDUCE_MAX,
+    REDUCE_MEAN,
+    ReduceAttributes,
+    reduction_of,
+)
 from dmlc.ops.select import ARGMAX, ARGMIN, TOP_K, ArgAttributes, TopKAttributes
-from dmlc.passes.manager import REASSOCIATES
+from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
 from dmlc.passes.node_maker import Maker, dtype_of
 from dmlc.passes.primitives import log_sum_exp
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 from dmlc.targets import dispatch_cost, dispatches
+from dmlc.targets.directml import operator_rows, refusal
 
 
 class ShiftLogSumExp(Rule[Match]):
@@ -72,6 +81,50 @@ class NarrowExtreme(Rule[Match]):
         make, root = Maker(rewriter), match.root
         found = make(root.op, make.cast(root.operand("x"), i32), attributes=root.attributes)
         return [make.cast(found, dtype_of(root))]
+
+
+#: Reductions that poolings over the whole map compute, and DirectML's operators for these poolings.
+_POOLS = {"GlobalAveragePool": (REDUCE_MEAN, "AVERAGE_POOLING"), "GlobalMaxPool": (REDUCE_MAX, "MAX_POOLING")}
+
+
+class ReduceManyAxes(Rule[Match]):
+    """A pooling over the whole map becomes a reduction if it has more axes than DirectML's pooling takes.
+
+    ``exact`` for the largest element, else ``reassociates``: a mean may be summed in another order.
+    """
+
+    name = "reduce-many-axes"
+    optional = False
+    roots = (REDUCE_MAX, REDUCE_MEAN, OPAQUE)
+    repairs = ()
+    rewrite_class = REASSOCIATES
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        pool = _pool(node)
+        level = self.capabilities.target.feature_level
+        if pool is None or level is None or self.capabilities.kernel(pool) is None:
+            return None
+        row = operator_rows().get(_POOLS[pool][1])
+        tensors = {"InputTensor": (None, node.operand(0).type.rank)}
+        return Match(node) if row is not None and refusal(row, tensors, level) is not None else None
+
+    def class_of(self, match: Match, graph: Graph, context: PassContext) -> str:
+        return EXACT if _pool(match.root) == "GlobalMaxPool" else REASSOCIATES
+
+    def describe(self, match: Match) -> str:
+        return f"{_pool(match.root)} of {match.root.result.type.rank} axes"
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        x, (op, _) = match.root.operand(0), _POOLS[str(_pool(match.root))]
+        return [rewriter.add(op, [x], ReduceAttributes(axes=tuple(range(2, x.type.rank)), keepdims=True))]
+
+
+def _pool(node: Node) -> str | None:
+    """The operator of a model that pools over the whole map; None for other nodes."""
+    if node.op is OPAQUE:
+        return next((name for name in _POOLS if is_opaque(node, name)), None)
+    found = None if node.origin is None else node.origin.proto.op_type
+    return found if found in _POOLS else None
 
 
 #: With more than this, the nodes would be far more than a reader of the model can follow.

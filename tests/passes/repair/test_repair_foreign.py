@@ -74,6 +74,7 @@ OF_UNKNOWN_RANK = {
                   "com.microsoft.MultiHeadAttention<num_heads = 2>(h, h, h, , , b)", ", float[1,1,2,2] b"),
     "attention bias": ("full-attention-bias", "float",
                        "com.microsoft.MultiHeadAttention<num_heads = 2>(q, q, q, , , h)", ", float[3,2,8] q"),
+    "pooling": ("reduce-many-axes", "float", "GlobalMaxPool(h)", ""),
     "Tile": ("tile-by-expand", "double", "Tile(h, repeats)", ""),
     "Resize": ("merge-resize-axes", "float", "Resize(h, , factors)", ""),
     "Resize to sizes": ("merge-resize-axes", "float", "Resize(h, , , sizes)", ""),

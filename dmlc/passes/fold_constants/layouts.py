@@ -401,10 +401,10 @@ class DropFill(Rule[_FillMatch]):
 
 
 def _filled(node: Node) -> Array | None:
-    """The number that a node fills a tensor of one or more axes with; None for other nodes."""
+    """The number that a node fills a tensor with; None for other nodes."""
     if node.op is FULL:
         a = node.attributes_as(FullAttributes)
-        return full_value(a) if a.shape and not isinstance(a.value, DimExpr) else None
+        return None if isinstance(a.value, DimExpr) else full_value(a)
     if not is_opaque(node, "ConstantOfShape"):
         return None
     value = attribute_of(node, "value")

@@ -102,3 +102,17 @@ def test_computed_counts_and_ends_are_sizes_where_that_is_proved(text: str, targ
     for shape in ((2, 3, 5, 8), (1, 2, 8, 1), (2, 7, 3, 2)):
         feeds = {"x": np.arange(np.prod(shape), dtype=np.float32).reshape(shape)}
         assert np.array_equal(run(session(source), feeds)["y"], run(session(model), feeds)["y"])
+
+
+def test_sizes_that_are_divided_by_a_negative_number_read_back() -> None:
+    constants = "int64 k = {-3}, int64 two = {2}, int64 one = {1}, int64 i0 = {0}"
+    body = (
+        "s = Shape (x) h = Gather (s, i0) a = Mod (h, k) b = Mod (a, two) r = Range (i0, b, one) y = Cast <to = 1> (r)"
+    )
+    head = '<ir_version: 8, opset_import: ["" : 18]> g (float[H, W] x) => (float[P] y)'
+    model = parser.parse_model(f"{head} <{constants}> {{ {body} }}")
+    text = dmlc.compile(model, target="onnx").to_bytes("dml").decode()
+    again = dmlc.compile(dmlc.Source(text), target="onnx").to_onnx()
+    for size in range(1, 8):
+        feeds = {"x": np.zeros((size, 2), np.float32)}
+        assert run(session(again), feeds)["y"].shape == run(session(model), feeds)["y"].shape

@@ -108,6 +108,8 @@ class Evaluate(Rule[ConstantMatch]):
             tensor = constant_of(value)
             if isinstance(tensor, StoredTensor) and tensor.is_apart and size > _MOST_APART:
                 return Miss("{0} lies in a file of its own, which is not read", (value.type,))
+            # A reduction of nothing makes results on the way that are larger than its operand.
+            count = prod([size or 1 for size in value.shape if isinstance(size, int)])
             if count > limits.folded_elements:
                 return Miss(_TOO_LARGE, (value.type, count, limits.folded_elements))
         if (_is_fill(node) or _enlarges(node)) and not _is_worth_filling(node):

@@ -198,7 +198,8 @@ class IntegerPower(LegalRule):
         # The provider has another operator for a constant of one element, which takes no integers (``pow-int``).
         if self.capabilities.is_native(POW, dtype_of(node)) and (data is None or data.array.size != 1):
             return False
-        return dtype_of(node).is_integer and (node.origin is None or graph.opset < 12)
+        is_of_model = node.origin is not None or graph.dims.least == 0  # a rewrite may have made the node anew
+        return dtype_of(node).is_integer and (not is_of_model or graph.opset < 12)
 
     def make(self, node: Node, make: Maker) -> Value:
         dtype = dtype_of(node)

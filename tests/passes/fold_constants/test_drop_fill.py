@@ -143,3 +143,22 @@ def test_other_slices_stay(call: tuple[str, str]) -> None:
     kinds, out = compiled(model)
     assert "Slice" in kinds
     np.testing.assert_array_equal(run(session(out), {"x": X})["y"], run(session(model), {"x": X})["y"])
+
+
+@each_row(
+    ("inputs", "constants", "body"),
+    [
+        ("int64[N] x", "", f"{FILL} y = Pow (f, x)"),
+        ("int64[N] x", "int64[1] c = {2}", "s = Shape (x) f = Expand (c, s) y = Pow (f, x)"),
+        ("int64[N] x", "int64[1] m = {-1}", "t = Unsqueeze (x, m) u = Pow (t, t) y = Squeeze (u, m)"),
+    ],
+)
+@pytest.mark.parametrize("target", ["onnx", "cpu", "directml"])
+def test_an_integer_power_of_a_model_keeps_its_kernel(target: str, inputs: str, constants: str, body: str) -> None:
+    model = made(body, inputs, constants)
+    model = filled(model, np.int64(2)) if "ConstantOfShape" in body else model
+    model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    operators, out = compiled(model, target)
+    assert operators == ["Pow"]
+    feeds = {"x": np.array([-3, -1, 0, 1, 2, 9, 15])}  # the kernel gives 0 for a negative exponent
+    np.testing.assert_array_equal(run(session(out), feeds)["y"], run(session(model), feeds)["y"])

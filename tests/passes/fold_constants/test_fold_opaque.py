@@ -117,6 +117,13 @@ def test_the_limit_on_folded_elements_holds() -> None:
     assert operators(made("Tile", DATA, i64(20, 1)), limits={"folded_elements": 100}) == ["Tile", "Add"]
 
 
+def test_nothing_along_a_huge_axis_is_not_computed() -> None:
+    # the largest of each row would be 2^31 - 1 numbers
+    model = made("Softmax", np.zeros((2**31 - 1, 0), np.float32))
+    assert operators(model) == ["Softmax", "Add"]
+    assert operators(made("Softmax", np.zeros((5, 0), np.float32))) == ["Add"]
+
+
 def test_positions_of_numbers_other_than_zero_are_computed() -> None:
     mask = np.array([[1, 0, 2], [0, 0, 3]], np.int32)
     weights = [numpy_helper.from_array(mask, "mask")]

@@ -198,8 +198,10 @@ class IntegerPower(LegalRule):
         # The provider has another operator for a constant of one element, which takes no integers (``pow-int``).
         if self.capabilities.is_native(POW, dtype_of(node)) and (data is None or data.array.size != 1):
             return False
-        is_of_model = node.origin is not None or graph.dims.least == 0  # a rewrite may have made the node anew
-        return dtype_of(node).is_integer and (not is_of_model or graph.opset < 12)
+        if not dtype_of(node).is_integer or (node.origin is not None and graph.opset >= 12):
+            return False
+        # A rewrite may have made a model's node anew: it still takes negative exponents.
+        return graph.dims.least > 0 or (data is not None and bool((data.array >= 0).all()))
 
     def make(self, node: Node, make: Maker) -> Value:
         dtype = dtype_of(node)

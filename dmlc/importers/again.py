@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import count
 
 from onnx import ModelProto, NodeProto, ValueInfoProto, numpy_helper
 
 from dmlc.diagnostics import DmlcError
 from dmlc.importers.model import import_model
 from dmlc.importers.placeholders import Placeholders
-from dmlc.ir import Dim, ForeignType, Graph, Node, OpError, Tensor, Value, dim_names
+from dmlc.ir import Dim, ForeignType, Graph, Node, OpError, Tensor, Value, dim_names, symbol
 from dmlc.ir.providers import alone
 from dmlc.onnx_schema.domains import plain_domain
 from dmlc.onnx_schema.origin import NodeOrigin
@@ -41,7 +42,7 @@ def read_again(node: Node) -> tuple[Graph, list[Value]] | None:
     _name_results(model, proto, node)
     try:
         inner = import_model(model)
-        inner = inner.clone(placed.dims)
+        inner = inner.clone({**placed.dims, **_set_apart(inner, node)})
         _take_names(inner, node)
         return None if not _keep_dims(inner, node) else (inner, values)
     except (DmlcError, OpError):
@@ -99,6 +100,14 @@ def _take_names(inner: Graph, node: Node) -> None:
             new.name = old.name
 
 
+def _set_apart(inner: Graph, node: Node) -> dict[str, Dim]:
+    """Names for the dims that only the node provides, which no size around it has: the importer, which knows nothing
+    of the graph around the node, made them up as it does those of whole models."""
+    around = {name for value in (*node.operands, *node.results) if value is not None for name in _names(value)}
+    free = (name for number in count() if (name := f"own_{number}") not in around)
+    return {name: symbol(next(free)) for name in sorted(_own_dims(inner))}
+
+
 def _keep_dims(inner: Graph, node: Node) -> bool:
     """Give sizes that only the node provides the dims that they had, or new ones of the graph around it; False where
     a size is not a dim of its own."""
@@ -119,8 +128,13 @@ def _keep_dims(inner: Graph, node: Node) -> bool:
 
 def _own_dims(inner: Graph) -> set[str]:
     """The dims that no input has."""
-    names = {name for made in inner for value in made.results for size in value.shape for name in dim_names(size)}
-    return names - {name for value in inner.inputs for size in value.shape for name in dim_names(size)}
+    names = {name for made in inner for value in made.results for name in _names(value)}
+    return names.difference(*map(_names, inner.inputs))
+
+
+def _names(value: Value) -> set[str]:
+    """The dims in the sizes of the value."""
+    return {name for size in value.shape for name in dim_names(size)}
 
 
 def _rename(inner: Graph, names: Mapping[str, Dim]) -> None:

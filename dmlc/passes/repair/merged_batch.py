@@ -171,7 +171,7 @@ class TriluOfMergedBatch(Rule[Match]):
         x = root.operand(0)
         merged = make.reshape(x, (product(x.shape[:-2]), *x.shape[-2:]))
         record = replace(root.attributes_as(OpaqueAttributes), types=(merged.type,))
-        return [make.reshape(rewriter.add(OPAQUE, [merged, *root.operands[1:]], record), root.result.shape)]
+        return [make.reshape(rewriter.add(OPAQUE, [merged, *root.operands[1:]], record), x.shape)]
 
 
 class LrnOfFourAxes(Rule[Match]):
@@ -196,4 +196,4 @@ class LrnOfFourAxes(Rule[Match]):
         x = root.operand(0)
         merged = make.reshape(x, (*x.shape[:2], product(x.shape[2:]), 1))
         record = replace(root.attributes_as(OpaqueAttributes), types=(merged.type,))
-        return [make.reshape(rewriter.add(OPAQUE, [merged], record), root.result.shape)]
+        return [make.reshape(rewriter.add(OPAQUE, [merged], record), x.shape)]

@@ -10,6 +10,7 @@ from onnx import parser
 import dmlc
 from dmlc.diagnostics import Source
 from tests.rows import each_row
+from tools.model_checks import run, session
 
 LARGE = [2, 1, 3, 2, 2, 1, 2, 1, 2]
 COUNT = 2 * 3 * 2 * 2 * 2 * 2
@@ -183,3 +184,30 @@ def test_axes_that_do_not_merge_are_refused() -> None:
     feeds = {"x": np.arange(512, dtype=np.float32)}
     r.same(r.run(m, feeds), program.run(feeds, "cpu"))
     assert r.refusals(program) == ["E0591"] * 3
+
+
+@pytest.mark.parametrize("k", [0, 1, -2])
+@pytest.mark.parametrize("before", ["u = Identity (t)", "u = Transpose <perm = [0, 1, 2, 4, 3]> (t)"])
+def test_trilu_whose_result_has_dims_of_its_own(before: str, k: int) -> None:
+    """The declared dims of the result are those of the operand, which has other names for them."""
+    head = '<ir_version: 8, opset_import: ["" : 18]> g (float[n, m] x, int64[5] s, int64 k) => (float[a, b, c, d, e] y)'
+    source = parser.parse_model(f"{head} {{ t = Reshape (x, s) {before} y = Trilu <upper = 0> (u, k) }}")
+    x = np.arange(360, dtype=np.float32).reshape(6, 60)
+    program = r.repaired(source, "trilu-rank", "merge-trilu-batch", exact=True)
+    feeds = {"x": x, "s": np.array([2, 3, 1, 5, 12]), "k": np.array(k)}
+    wanted = np.tril(x.reshape(2, 3, 1, 5, 12) if "Identity" in before else x.reshape(2, 3, 1, 5, 12).swapaxes(3, 4), k)
+    for optimize in (False, True):
+        found = run(session(program.to_onnx(), optimized=optimize), feeds)["y"]
+        assert np.array_equal(found, wanted)
+
+
+def test_lrn_whose_result_has_dims_of_its_own() -> None:
+    head = '<ir_version: 8, opset_import: ["" : 18]> g (float[n, m] x, int64[5] s) => (float[a, b, c, d, e] y)'
+    source = parser.parse_model(f"{head} {{ t = Reshape (x, s) y = LRN <size = 3> (t) }}")
+    program = r.repaired(source, "lrn-rank", "merge-lrn-axes", exact=True)
+    x = np.arange(360, dtype=np.float32).reshape(6, 60) / 90
+    t = x.reshape(2, 3, 1, 5, 12).astype(np.float64)
+    squares = np.pad(t**2, [(0, 0), (1, 1), (0, 0), (0, 0), (0, 0)])
+    wanted = t / (1 + 1e-4 / 3 * (squares[:, :-2] + squares[:, 1:-1] + squares[:, 2:])) ** 0.75
+    found = run(session(program.to_onnx()), {"x": x, "s": np.array([2, 3, 1, 5, 12])})["y"]
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.codegen.onnx.registry import Lowering, lowers
 from dmlc.ir import Node, Operation, Value
-from dmlc.ir.dtype import f64
+from dmlc.ir.dtype import f64, i32, i64
 from dmlc.ops import binary as b
 from dmlc.ops import elementwise as e
+from dmlc.ops.constant import constant_of
+from dmlc.ops.opaque import is_opaque
 
 #: Operations of two operands that are one ONNX operator, at every opset and for every dtype that they have here.
 _ONE_TO_ONE: dict[Operation, str] = {
@@ -71,7 +73,40 @@ def mul(emitter: Emitter, node: Node) -> str:
             if _is_gate_of(gate, x):
                 names[number] = _apart(emitter, names[number])
                 break
+    elif any(_may_divide_one(operand) for operand in node.operands):
+        names = [emitter.op("Neg", [name]) for name in names]
     return emitter.op("Mul", names)
+
+
+def _may_divide_one(x: Value | None) -> bool:
+    """True for a quotient of integers whose dividend is, or may become while a session is created, the constant 1.
+
+    ONNX Runtime makes ``b / a`` of ``1 / a * b``, for i32 and i64 too, whose quotients truncate (DivMulFusion; measured
+    with 1.23.0 to 1.32.0). The product of the opposite numbers is the same one, also where it wraps.
+    """
+    if x is None or x.producer is None or x.producer.op is not b.DIV or x.type.dtype not in (i32, i64):
+        return False
+    dividend = x.producer.operand(0)
+    data = constant_of(dividend)
+    if data is not None:
+        return data.size == 1 and bool(data.array.reshape(())[()] == 1)
+    return all(not isinstance(size, int) or size == 1 for size in dividend.shape) and not _reads_data(dividend)
+
+
+def _reads_data(value: Value) -> bool:
+    """True where a number of an input is needed; shapes are known where a session fixes the sizes."""
+    pending, seen = [value], {value}
+    while pending:
+        producer = pending.pop().producer
+        if producer is None:
+            return True
+        if is_opaque(producer, "Shape") or is_opaque(producer, "Size"):
+            continue
+        for operand in producer.operands:
+            if operand is not None and operand not in seen:
+                seen.add(operand)
+                pending.append(operand)
+    return False
 
 
 def _is_gate_of(gate: Value, x: Value) -> bool:

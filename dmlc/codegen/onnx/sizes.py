@@ -166,10 +166,26 @@ class SizeWriter(NodeWriter):
         alone = DimExpr(((monomial, coefficient),))
         if alone not in self._ones:
             term = self._factor(monomial[0]) if len(monomial) == 1 else self._term(monomial[:-1], 1)
+            is_quotient = len(monomial) <= 2 and self._may_divide_one(monomial[0])
             if len(monomial) > 1:
-                term = self.op("Mul", [term, self._factor(monomial[-1])])
-            self._ones[alone] = term if coefficient == 1 else self.op("Mul", [term, self.ints([coefficient])])
+                is_quotient = is_quotient or self._may_divide_one(monomial[-1])
+                term = self._times(term, self._factor(monomial[-1]), is_quotient=is_quotient)
+                is_quotient = False
+            if coefficient != 1:
+                term = self._times(term, self.ints([coefficient]), is_quotient=is_quotient)
+            self._ones[alone] = term
         return self._ones[alone]
+
+    def _may_divide_one(self, atom: Atom) -> bool:
+        """True for a quotient whose dividend is 1, or may be where a session fixes some of the sizes."""
+        if not isinstance(atom, FloorDiv) or isinstance(atom.denominator, int):
+            return False
+        low, high = self.graph.dims.interval(atom.numerator)
+        return low <= 1 <= high
+
+    def _times(self, a: str, b: str, *, is_quotient: bool) -> str:
+        """A product. ONNX Runtime makes ``b / a`` of ``1 / a * b``, of integers too; not of the opposite numbers."""
+        return self.op("Mul", [self.op("Neg", [name]) for name in (a, b)] if is_quotient else [a, b])
 
     def _factor(self, atom: Atom) -> str:
         if isinstance(atom, FloorDiv):

@@ -1,6 +1,10 @@
 """Remainders of 64-bit integers, of which the DirectML execution provider has no kernel."""
 
+from __future__ import annotations
+
 import numpy as np
+import onnx
+import onnxruntime
 import pytest
 from onnx import parser
 from repair_helpers import KINDS, model, node
@@ -134,3 +138,75 @@ def test_means_of_wide_integers_leave_none_on_the_cpu(dtype: str) -> None:
     totals = [sum(int(number) for number in row) for row in x]
     wanted = [[abs(total) // 6 * (1 if total >= 0 else -1)] for total in totals]
     assert program.run({"x": x}, backend="cpu")["y"].tolist() == wanted
+
+
+HEAD = '<ir_version: 8, opset_import: ["" : 18]>'
+
+
+def same_numbers(source: onnx.ModelProto, feeds: dict[str, np.ndarray], want: object) -> None:
+    made = dmlc.compile(source, target="directml").to_onnx()
+    for optimize in (False, True):
+        assert np.array_equal(run(session(made, optimized=optimize), feeds)["y"], want)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+@pytest.mark.parametrize("one", ["o = Identity (one)", "o = Sub (two, one)"])
+def test_remainders_of_one_by_sizes(one: str, size: int) -> None:
+    """ONNX Runtime makes b / a of 1 / a * b, of integers too."""
+    weights = "int64 one = {1}, int64 two = {2}, int64 zero = {0}"
+    text = f"{one} s = Shape (x) h = Gather (s, zero) y = Mod (o, h)"
+    source = parser.parse_model(f"{HEAD} g (float[n, m] x) => (int64 y) <{weights}> {{ {text} }}")
+    assert "remainder-by-division" in rules(dmlc.compile(source, target="directml"))
+    same_numbers(source, {"x": np.zeros((size, 3), np.float32)}, 1 % size)
+
+
+@pytest.mark.parametrize("divisor", [1, 2, 5, -1, -2, -5])
+def test_remainders_of_one_by_numbers(divisor: int) -> None:
+    source = parser.parse_model(f"{HEAD} g (int64 h) => (int64 y) <int64 one = {{1}}> {{ y = Mod (one, h) }}")
+    same_numbers(source, {"h": np.array(divisor)}, 1 % divisor)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_remainders_of_one_in_a_program(size: int) -> None:
+    text = "model m(x: f32[h, w], k: i64[h]) -> (y) {\n    y = k + 1 % size(x, axis=0)\n    return y\n}\n"
+    made = dmlc.compile(Source("m.dml", text)).to_onnx()
+    feeds = {"x": np.zeros((size, 3), np.float32), "k": np.arange(size)}
+    for optimize in (False, True):
+        assert np.array_equal(run(session(made, optimized=optimize), feeds)["y"], np.arange(size) + 1 % size)
+
+
+@pytest.mark.parametrize("width", [1, 2, 5])
+def test_remainders_of_a_size_that_the_session_fixes(width: int) -> None:
+    """A dividend that is a size becomes the constant 1 in a session with that size."""
+    text = "h = Shape (x) w = Shape (z) y = Mod (h, w)"
+    source = parser.parse_model(f"{HEAD} g (float[n] x, float[m] z) => (int64[1] y) {{ {text} }}")
+    made = dmlc.compile(source, target="directml").to_onnx()
+    assert fixed(made, "n", {"x": np.zeros(1, np.float32), "z": np.zeros(width, np.float32)}) == 1 % width
+
+
+@pytest.mark.parametrize("target", ["directml", "cpu"])
+@pytest.mark.parametrize("width", [1, 2, 5])
+@pytest.mark.parametrize("height", ["1", "size(x, axis=0)"])
+def test_products_of_quotients_of_sizes(height: str, width: int, target: dmlc.TargetName) -> None:
+    body = f"y = k + {height} // size(z, axis=0) * size(z, axis=0)"
+    text = f"model m(x: f32[n], z: f32[m], k: i64[h]) -> (y) {{\n    {body}\n    return y\n}}\n"
+    made = dmlc.compile(Source("m.dml", text), target=target).to_onnx()
+    feeds = {"x": np.zeros(1, np.float32), "z": np.zeros(width, np.float32), "k": np.zeros(1, np.int64)}
+    assert fixed(made, "n", feeds) == 1 // width * width
+
+
+def fixed(model: onnx.ModelProto, dim: str, feeds: dict[str, np.ndarray]) -> object:
+    """The result of a session with the default optimizations that has the dim as 1."""
+    options = onnxruntime.SessionOptions()
+    options.add_free_dimension_override_by_name(dim, 1)
+    made = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return run(made, feeds)["y"].item()
+
+
+@pytest.mark.parametrize("dtype", ["i32", "i64"])
+def test_products_of_quotients_of_one(dtype: str) -> None:
+    text = f"model m(a: u8[4]) -> (y) {{\n    b = (a as {dtype}) + 1\n    y = 1 / b * (b + 6)\n    return y\n}}\n"
+    made = dmlc.compile(Source("m.dml", text), target="cpu").to_onnx()
+    for optimize in (False, True):
+        found = run(session(made, optimized=optimize), {"a": np.array([0, 1, 4, 255], np.uint8)})["y"]
+        assert np.array_equal(found, [7, 0, 0, 0])

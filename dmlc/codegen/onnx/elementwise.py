@@ -82,9 +82,12 @@ def _may_divide_one(x: Value | None) -> bool:
     """True for a quotient of integers whose dividend is, or may become while a session is created, the constant 1.
 
     ONNX Runtime makes ``b / a`` of ``1 / a * b``, for i32 and i64 too, whose quotients truncate (DivMulFusion; measured
-    with 1.23.0 to 1.32.0). The product of the opposite numbers is the same one, also where it wraps.
+    with 1.23.0 to 1.32.0). The product of the opposite numbers is the same one, also where it wraps. By a constant the
+    quotient of such a dividend is a constant too.
     """
     if x is None or x.producer is None or x.producer.op is not b.DIV or x.type.dtype not in (i32, i64):
+        return False
+    if constant_of(x.producer.operand(1)) is not None:
         return False
     dividend = x.producer.operand(0)
     data = constant_of(dividend)

@@ -101,8 +101,10 @@ def _take_names(inner: Graph, node: Node) -> None:
 
 
 def _set_apart(inner: Graph, node: Node) -> dict[str, Dim]:
-    """Names for the dims that only the node provides, which no size around it has: the importer, which knows nothing
-    of the graph around the node, made them up as it does those of whole models."""
+    """Give the dims that only the node provides names that no operand or result of the node has.
+
+    The importer makes up their names without the graph around the node, where another dim may have the same one.
+    """
     around = {name for value in (*node.operands, *node.results) if value is not None for name in _names(value)}
     free = (name for number in count() if (name := f"own_{number}") not in around)
     return {name: symbol(next(free)) for name in sorted(_own_dims(inner))}

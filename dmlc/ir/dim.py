@@ -240,8 +240,9 @@ class DimExpr(Arithmetic):
                 yield atom
 
     def divisors(self) -> list[Dim]:
-        """Return the divisors of inexact divisions in the expression, innermost first."""
-        return [atom.denominator for atom in self.atoms() if isinstance(atom, FloorDiv)]
+        """Return the divisors of inexact divisions that may be 0, innermost first. Numbers are left out: none is 0."""
+        found = [atom.denominator for atom in self.atoms() if isinstance(atom, FloorDiv)]
+        return [divisor for divisor in found if isinstance(divisor, DimExpr)]
 
     def names(self) -> set[str]:
         """All dim names in it."""

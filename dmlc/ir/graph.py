@@ -279,7 +279,7 @@ class Graph:
             node = node._next
 
     def nodes_except(self, idle: Collection[Kind], operations: Collection[Operation]) -> Iterator[Node]:
-        """The same without the nodes of ``idle`` kinds, which may become more meanwhile."""
+        """The nodes of these operations whose kind is not ``idle``, in order; graph and kinds may change meanwhile."""
         node = self.output._next if self.holds(operations) else self.output
         while node is not self.output:
             if node.op in operations and (node._kind or node.kind) not in idle and node.graph is self:

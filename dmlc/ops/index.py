@@ -304,8 +304,6 @@ def _check_fit(call: Inference, size: DimExpr, dtype: DType) -> None:
     if number is not None:
         raise OpError(codes.LITERAL_DOES_NOT_FIT, f"{number} does not fit the 64 bits of a size", at="value")
     for divisor in size.divisors():
-        if isinstance(divisor, int) and divisor < 0:
-            continue
         zero = OpError(codes.DIVISION_BY_ZERO, f"{size} divides by {divisor}, which is 0", at="value")
         call.require(1, "<=", divisor, zero)
     highest = int(np.finfo(dtype.numpy).max) if dtype.is_float else int(dtype.highest)

@@ -130,8 +130,6 @@ def check_size(call: Inference, size: Dim, at: Place) -> None:
     """A size written as an attribute is 0 or more. Raises E0304."""
     if isinstance(size, DimExpr):
         for divisor in size.divisors():
-            if isinstance(divisor, int) and divisor < 0:
-                continue
             zero = OpError(codes.WRONG_ATTRIBUTE, f"the size {size} divides by {divisor}, which is 0", at=at)
             call.require(1, "<=", divisor, zero)
     call.require(0, "<=", size, OpError(codes.WRONG_ATTRIBUTE, f"a size cannot be negative: {size}", at=at))

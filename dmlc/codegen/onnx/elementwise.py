@@ -78,6 +78,10 @@ def mul(emitter: Emitter, node: Node) -> str:
     return emitter.op("Mul", names)
 
 
+#: So many values are looked at before a quotient counts as one of sizes.
+_MOST_VALUES = 64
+
+
 def _may_divide_one(x: Value | None) -> bool:
     """True for a quotient of integers whose dividend is, or may become while a session is created, the constant 1.
 
@@ -97,9 +101,10 @@ def _may_divide_one(x: Value | None) -> bool:
 
 
 def _reads_data(value: Value) -> bool:
-    """True where a number of an input is needed; shapes are known where a session fixes the sizes."""
+    """True where a number of an input is needed; shapes are known where a session fixes the sizes. Of more values than
+    a size is computed of, that is not found out."""
     pending, seen = [value], {value}
-    while pending:
+    while pending and len(seen) <= _MOST_VALUES:
         producer = pending.pop().producer
         if producer is None:
             return True

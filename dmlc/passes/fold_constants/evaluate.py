@@ -103,8 +103,7 @@ class Evaluate(Rule[ConstantMatch]):
                 return Miss("its type is not one that is computed while compiling")
             if not value.type.is_static:
                 return Miss("its sizes are not known while compiling: {0}", (value.type,))
-            count = _elements(value)
-            size = count * value.type.dtype.numpy.itemsize
+            size = _elements(value) * value.type.dtype.numpy.itemsize
             tensor = constant_of(value)
             if isinstance(tensor, StoredTensor) and tensor.is_apart and size > _MOST_APART:
                 return Miss("{0} lies in a file of its own, which is not read", (value.type,))

@@ -96,7 +96,6 @@ class ReduceManyAxes(Rule[Match]):
     name = "reduce-many-axes"
     optional = False
     roots = (REDUCE_MAX, REDUCE_MEAN, OPAQUE)
-    repairs = ()
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:

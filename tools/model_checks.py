@@ -25,13 +25,21 @@ ort.set_default_logger_severity(4)
 
 
 def session(
-    model: ModelProto, folder: Path | None = None, *, optimized: bool = False, without: tuple[str, ...] = ()
+    model: ModelProto,
+    folder: Path | None = None,
+    *,
+    optimized: bool = False,
+    level: ort.GraphOptimizationLevel | None = None,
+    without: tuple[str, ...] = (),
 ) -> ort.InferenceSession:
-    """A session on the CPU provider, ``without`` some optimizations. Raises what ONNX Runtime raises on loading."""
+    """A session on the CPU provider with all optimizations, with none, or with those of a level; ``without`` names some
+    to leave out. Raises what ONNX Runtime raises on loading."""
     options = ort.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    if not optimized:
+    if level is not None:
+        options.graph_optimization_level = level
+    elif not optimized:
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     if folder is not None:
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))

@@ -37,6 +37,7 @@ from dmlc.ir.fixed_shapes import shape_text
 from dmlc.ops.ranges import range_text
 from dmlc.passes.unknown_ranks import unknown_ranks
 from dmlc.placement.advice import PLACEMENT_CODES, diagnose, located
+from dmlc.placement.optimizer import optimizer_changes
 from dmlc.placement.report import Placement, placement
 from dmlc.runtime import files
 from dmlc.runtime.session import opset_help
@@ -126,13 +127,20 @@ def _look(args: argparse.Namespace, console: Console) -> _CheckResult:
         if target.provider is None:
             program = compile_source(_options(args), progress=progress)
             made = api.emitted(program, _kind(program))
+            found = [d.in_file(args.source) for d in _of_optimizer(args, program)]
+            problems = (*judged(found, strict=args.strict), *program.problems(strict=args.strict))
             if not target.installed_kernels:
-                return _CheckResult(program, None, program.problems(strict=args.strict))
+                return _CheckResult(program, None, problems)
             progress("loading")
-            return _loaded(args, program, made)
+            return _loaded(args, program, made, problems)
         compiled, refused = _compiled(args, progress)
         report = _report(args, target, compiled)
-    found = [*refused, *_of_level(report), *(compiled.advice if compiled is not None else ())]
+    found = [
+        *refused,
+        *_of_optimizer(args, compiled),
+        *_of_level(report),
+        *(compiled.advice if compiled is not None else ()),
+    ]
     locations = api.emitted(compiled, "onnx").locations if compiled is not None and not _is_model(args) else {}
     graph = compiled.source_graph if compiled is not None and not _is_model(args) else None
     found += located(report, locations, graph)
@@ -146,9 +154,10 @@ def _look(args: argparse.Namespace, console: Console) -> _CheckResult:
     return _CheckResult(compiled, report, diagnostics)
 
 
-def _loaded(args: argparse.Namespace, program: api.Program, made: Artifact) -> _CheckResult:
+def _loaded(
+    args: argparse.Namespace, program: api.Program, made: Artifact, problems: tuple[Diagnostic, ...]
+) -> _CheckResult:
     """The problems of the program, whose model the installed ONNX Runtime loads or refuses."""
-    problems = program.problems(strict=args.strict)
     why = why_not_loaded(made.payload, made.folder)
     if why:
         help = opset_help(made.payload, why)
@@ -161,6 +170,12 @@ def _loaded(args: argparse.Namespace, program: api.Program, made: Artifact) -> _
     why = "" if source is None else why_not_loaded(source, Path(args.source).parent)
     note = f"ONNX Runtime refuses the model as it is, and loads what dmlc compile makes of it: {why}"
     return _CheckResult(program, None, problems, notes=(note,) if why else ())
+
+
+def _of_optimizer(args: argparse.Namespace, program: api.Program | None) -> list[Diagnostic]:
+    """The warnings for what ONNX Runtime's optimizer changes in a model as it is."""
+    model = program.source_model if program is not None and _is_model(args) else None
+    return [] if model is None else optimizer_changes(model)
 
 
 def _of_level(report: Placement) -> list[Diagnostic]:

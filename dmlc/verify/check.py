@@ -50,6 +50,7 @@ _TRIALS, _FEW_TRIALS = 400, 48
 _ORDER = (EXACT, REASSOCIATES, RANGE)
 #: Differences on every input that are all of these say nothing about an output.
 _EXCUSED = (UNSPECIFIED, OVERFLOWED, BEYOND)
+_OPTIMIZED = " with ONNX Runtime's default optimizations"
 _NARROW = "both give the same where f16 values are rounded to f16"
 _MOVES = "the original moves as far when its inputs move in their last places"
 
@@ -386,16 +387,27 @@ class _Case:
         """The status of each output and the reason of an excuse. Raises ``RunFailed`` where nothing is compared."""
         check = self._check
         self.a = check.left.run(self.feeds)
-        try:
-            b = check.right.run(self.feeds)
-        except RunFailed as error:
-            self._result_failed(str(error))
-            return {}
-        out = {}
+        out: dict[str, tuple[str, str]] = {}
+        for is_optimized, run in ((False, check.right.run), (True, check.right.run_optimized)):
+            try:
+                b = run(self.feeds)
+            except (RunFailed, NotVerifiable) as error:
+                self._result_failed(f"{error}{_OPTIMIZED if is_optimized else ''}")
+                return {}
+            if b is None:
+                break
+            for name, found in self._compared(b, is_optimized=is_optimized).items():
+                out[name] = max(out.get(name, found), found, key=lambda pair: STATUSES.index(pair[0]))
+        return out
+
+    def _compared(self, b: dict[str, Any], *, is_optimized: bool) -> dict[str, tuple[str, str]]:
+        check, out = self._check, {}
         for name, comparison in compare(self.a, b, check.allowed, kinds=check.kinds, tolerance=check.tolerance).items():
             status, reason = comparison.status, ""
             if status == DIFFERENT:
-                status, reason = self.judge(comparison, b.get(name))
+                status, reason = self.judge(comparison, b.get(name), is_optimized=is_optimized)
+            if status == DIFFERENT and is_optimized:
+                reason = f"the result differs{_OPTIMIZED}"
             out[name] = (status, reason)
             self._note(comparison, status)
         return out
@@ -424,7 +436,7 @@ class _Case:
         check.case = check.case or self.feeds
         check.failures.append(f"the result fails on input {self.number} ({self.pattern}): {message}")
 
-    def judge(self, comparison: Comparison, b: Any) -> tuple[str, str]:
+    def judge(self, comparison: Comparison, b: Any, *, is_optimized: bool) -> tuple[str, str]:
         """The status of an output that differs, and why it is not a failure."""
         name, a = comparison.name, self.a.get(comparison.name)
         if self._is_random(name, a):
@@ -442,7 +454,7 @@ class _Case:
             for status, reason in self._causes(comparison, a, b, first, second):
                 if reason:
                     return status, reason
-        if self._is_of_narrow_values(comparison.name, b):
+        if not is_optimized and self._is_of_narrow_values(comparison.name, b):
             return WITHIN, _NARROW
         if REASSOCIATES in self._check.allowed and self._moves_itself(comparison, a, b, first):
             return WITHIN, _MOVES

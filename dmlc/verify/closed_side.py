@@ -32,6 +32,9 @@ class ClosedSide:
         """Return the outputs by name. Raises ``RunFailed``."""
         raise NotImplementedError
 
+    def run_optimized(self, feeds: Feeds) -> dict[str, Any] | None:
+        return None
+
     def defaults(self) -> list[Default]:
         return []
 

@@ -77,6 +77,9 @@ class GraphSide:
     def defaults(self) -> list[Default]:
         return []
 
+    def run_optimized(self, feeds: Feeds) -> dict[str, Any] | None:
+        return None
+
     def weights(self) -> dict[str, Array]:
         return {}
 

@@ -36,6 +36,8 @@ _COMPOSITE_TYPES = re.compile(r"(?:seq|map|optional)\(.*\btensor\((\w+)\)+")
 _FLOAT_KINDS = {"float16": "float16", "float": "float32", "double": "float64", "bfloat16": "bfloat16"}
 #: Initializers up to this many bytes are read to be shown as operands.
 _KNOWN_BYTES = 1 << 16
+#: Operators around which ONNX Runtime's optimizations compute in integers, and mean to.
+_ROUNDED_OTHERWISE = frozenset(("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"))
 #: Weights are moved where all together have at most this many bytes.
 _MOVED_BYTES = 1 << 24
 
@@ -72,6 +74,7 @@ class OnnxSide:
         self._session, self._names = self._load(list(self.output_names))
         self.composites = {n: t for n, t in self._session.types.items() if _COMPOSITE_TYPES.fullmatch(t)}
         self.kinds |= {n: kind for n, t in self.composites.items() if (kind := _values_of(t))}
+        self._optimized: OnnxSide | None = None
         self._weights: dict[str, Array] | None = None
         self._open_session: tuple[ProcessSession, dict[str, str]] | None = None
         self._noisy: dict[str, tuple[OnnxSide, dict[str, str]] | None] = {}
@@ -92,6 +95,13 @@ class OnnxSide:
 
     def run(self, feeds: Feeds) -> dict[str, Any]:
         return self._run(self._session, self._names, feeds)
+
+    def run_optimized(self, feeds: Feeds) -> dict[str, Any] | None:
+        if self._backend or any(node.op_type in _ROUNDED_OTHERWISE for node in all_nodes(self._model.graph.node)):
+            return None
+        if self._optimized is None:
+            self._optimized = OnnxSide(self._model, self._folder, "cpu")
+        return self._optimized.run(feeds)
 
     def weights(self) -> dict[str, Array]:
         if self._weights is None:

@@ -108,6 +108,10 @@ class Side(Protocol):
     def run(self, feeds: Feeds) -> dict[str, Any]:
         """The outputs by name. Raises ``RunFailed``, ``NotVerifiable``."""
 
+    def run_optimized(self, feeds: Feeds) -> dict[str, Any] | None:
+        """The outputs as ONNX Runtime's default optimizations have them; None where they are not asked for, or change
+        numbers on purpose. Raises as ``run`` does."""
+
     def weights(self) -> dict[str, Array]:
         """Its float constants of more than one element, where they can be replaced."""
 

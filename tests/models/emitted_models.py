@@ -16,7 +16,9 @@ from onnxruntime import GraphOptimizationLevel
 import dmlc.codegen.onnx
 import dmlc.codegen.onnx.model
 import dmlc.importers.model
+from dmlc.api.artifact_meaning import needs_reference
 from tools.model_checks import new_defects, without_metadata
+from tools.optimized import optimizer_differences
 
 #: One model in so many is judged, chosen by its bytes; ``--emitted=all`` judges each.
 SAMPLE = 4
@@ -96,13 +98,19 @@ class Recorder:
                 yield emitted
 
     def complaints(self, rate: int) -> list[str]:
-        """Judge the chosen models; describe what is wrong with them and not with what they were imported from."""
+        """Judge the chosen models; describe what is wrong with them and not with what they were imported from.
+
+        ONNX Runtime's optimizations must not change the numbers of any, whatever their original is.
+        """
         out = []
         for emitted in self.chosen(rate):
             model = ModelProto.FromString(emitted.data)
             source = None if emitted.source is None else ModelProto.FromString(emitted.source)
             loaded = [name for name, level in _LEVELS.items() if (emitted.data, level) in self.loaded]
             found = new_defects(model, source, emitted.folder, loaded)
+            if not found and not needs_reference(model):
+                changed = optimizer_differences(model, emitted.folder)
+                found = {f"numbers, optimizations {level}": text for level, text in (changed or {}).items()}
             if found:
                 out.append(f"{model.graph.name} for {_target(model)}: {found}")
         return out

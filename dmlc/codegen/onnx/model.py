@@ -16,6 +16,7 @@ from dmlc.codegen.onnx.annotations import ir_version_of
 from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.codegen.onnx.fused_results import keep_fused_results
 from dmlc.codegen.onnx.initializers import name_initializers
+from dmlc.codegen.onnx.look_alikes import keep_look_alikes
 from dmlc.codegen.onnx.metadata import keyed, open_dims
 from dmlc.codegen.onnx.registry import lowering_of
 from dmlc.codegen.onnx.rounding import RoundingWatch
@@ -57,6 +58,7 @@ def emit(graph: Graph, target: Target, opset: int) -> Artifact:
     watch = RoundingWatch()
     emit_nodes(emitter, watch)
     keep_fused_results(emitter)
+    keep_look_alikes(emitter)
     emitter.outputs({} if origin is None else origin.outputs)
     emitter.drop_unused()
     emitter.declare_values()

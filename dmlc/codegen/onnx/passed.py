@@ -8,6 +8,7 @@ from types import MappingProxyType
 from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto
 
 from dmlc.codegen.onnx.emitter import Emitter
+from dmlc.codegen.onnx.look_alikes import keep_look_alikes
 from dmlc.codegen.onnx.metadata import other_entries
 from dmlc.codegen.onnx.registry import lowers
 from dmlc.codegen.onnx.writer import attribute_proto, tensor_proto
@@ -127,6 +128,7 @@ def _region(
         inner.name_input(value, name)
         inner.hold(value)
     emit_nodes(inner)
+    keep_look_alikes(inner)
     inner.outputs({})
     inner.drop_unused()
     inner.declare_values()

@@ -46,7 +46,7 @@ class ValueTypes:
                 continue
             query = Query(
                 node.op_type,
-                [self._fact(name) if name else None for name in node.input],
+                [self.fact_of(name) if name else None for name in node.input],
                 opset=opset_of(node.domain),
                 results=len(names),
                 domain=node.domain,
@@ -78,7 +78,8 @@ class ValueTypes:
     def _new_dim(self) -> Dim:
         return symbol(f"?{next(self._numbers)}")
 
-    def _fact(self, name: str) -> Fact:
+    def fact_of(self, name: str) -> Fact:
+        """The fact about a value or a weight of the model; ``NOTHING`` where it is unknown."""
         found = self._facts.get(name)
         if found is None:
             type = self.types.get(name)

@@ -18,6 +18,7 @@ from dmlc.codegen.onnx.annotations import annotations_of, has_annotations
 from dmlc.codegen.onnx.names import Names, is_weight, must_copy, output_owner
 from dmlc.codegen.onnx.value_types import ValueTypes
 from dmlc.diagnostics import Span
+from dmlc.inference import Fact
 from dmlc.ir import DType, Graph, Node, StoredTensor, Tensor, TensorType, Value, as_dtype, dim_names, is_absent
 from dmlc.ir.dtype import i64
 from dmlc.onnx_schema.domains import plain_domain
@@ -415,16 +416,25 @@ class NodeWriter:
     def copy_to_output(self, node: NodeProto, user: NodeProto) -> None:
         """Rename the one result of a node, an output that one node reads, and make the output a copy of it."""
         output = node.output[0]
-        name = self.values.new(f"{output}/kept")
-        node.output[0] = name
+        name = self.rename_result(node, output)
         user.input[:] = [name if read == output else read for read in user.input]
-        if output in self.shared.types.types:
-            self.shared.types.types[name] = self.shared.types.types[output]
-        self._between.append(name)
         self.begin(f"output_{output}")
         copy = self.op("Identity", [name])
         self._made[copy][0].outputs[0] = output
         self.flush(None)
+
+    def rename_result(self, node: NodeProto, name: str) -> str:
+        """Give a result of a node a new name; the caller writes what has the old one from then on."""
+        kept = self.values.new(f"{name}/kept")
+        node.output[:] = [kept if each == name else each for each in node.output]
+        if name in self.shared.types.types:
+            self.shared.types.types[kept] = self.shared.types.types[name]
+        self._between.append(kept)
+        return kept
+
+    def fact_of(self, name: str) -> Fact:
+        """The type of a value of the emitted graph, and its elements where it is a small constant."""
+        return self.shared.types.fact_of(name)
 
     def _temporary(self) -> str:
         self._temporaries += 1

@@ -162,3 +162,18 @@ model m(x: f32[4]) -> (y) {
 """,
     advice=True,
 )
+
+OPTIMIZER = declare(
+    "W0613",
+    "ONNX Runtime's optimizer changes the numbers",
+    """ONNX Runtime replaces nodes by fewer ones while it loads a model. Some of its rewrites do not check all that they
+    need: they take nodes that only look like a layer norm for one. The loaded model then gives other numbers, or does
+    not load, although the file is right. `dmlc compile` writes such nodes in a form that no rewrite takes.
+    `--strict` makes this an error.""",
+    example="""
+$ dmlc check quartic.onnx        # c / sqrt(mean(c ** 4) + 1e-5) * w + b
+warning[W0613]: ONNX Runtime's LayerNormFusion makes LayerNormalization of Div y, but the power is not 2
+""",
+    fixed="$ dmlc compile quartic.onnx",
+    program=False,
+)

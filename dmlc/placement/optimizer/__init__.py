@@ -1,0 +1,51 @@
+"""ONNX Runtime's own optimizer: what its transformers take for their pattern although it computes something else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Set
+
+from onnx import GraphProto, ModelProto
+
+from dmlc.diagnostics import Diagnostic
+from dmlc.diagnostics.catalogue.advice import OPTIMIZER
+from dmlc.inference.fact import NOTHING
+from dmlc.inference.model_facts import GraphFacts, facts_of_model
+from dmlc.onnx_schema.domains import imported_versions, operator_of, plain_domain
+from dmlc.onnx_schema.nested import all_nodes, graphs_of
+from dmlc.placement.optimizer import norms
+from dmlc.placement.optimizer.view import GraphView, LookAlike
+
+#: Each finder, and the operators without which a graph has nothing for it.
+_FINDERS: tuple[tuple[Set[str], Callable[[GraphView], Iterator[LookAlike]]], ...] = ((norms.OPERATORS, norms.find),)
+
+
+def look_alikes(view: GraphView) -> list[LookAlike]:
+    """Find the nodes of one graph that a transformer would replace by others that compute something else."""
+    there = view.by_operator.keys()
+    return [found for operators, find in _FINDERS if operators <= there for found in find(view)]
+
+
+def optimizer_changes(model: ModelProto) -> list[Diagnostic]:
+    """Return a warning for each place of a model whose numbers ONNX Runtime's default optimizations change."""
+    bodies = (model.graph.node, *(function.node for function in model.functions))
+    there = {n.op_type for nodes in bodies for n in all_nodes(nodes) if not plain_domain(n.domain)}
+    if not any(operators <= there for operators, _ in _FINDERS):
+        return []
+    known = facts_of_model(model)
+    opset = imported_versions(model.opset_import).get("", 0)
+    return list(_of_graph(known.graph, known.facts, opset, ""))
+
+
+def _of_graph(graph: GraphProto, facts: GraphFacts, opset: int, path: str) -> Iterator[Diagnostic]:
+    view = GraphView(graph.node, [info.name for info in graph.output], lambda n: facts.of.get(n, NOTHING), opset)
+    for found in look_alikes(view):
+        if found.is_taken:
+            node = graph.node[found.node]
+            name = path + (node.name or next(filter(None, node.output), f"node {found.node}"))
+            what = f"{found.makes} of {operator_of(node)} {name}"
+            message = f"ONNX Runtime's {found.transformer} makes {what}, but {found.difference}"
+            yield Diagnostic(OPTIMIZER, message, help="dmlc compile writes it in a form that ONNX Runtime leaves alone")
+    for index, inner in facts.inner.items():
+        node = graph.node[index]
+        for body, body_facts in zip(graphs_of(node), inner, strict=True):
+            yield from _of_graph(body, body_facts, opset, f"{path}{node.name or index}/")

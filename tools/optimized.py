@@ -23,7 +23,7 @@ _INCOMPARABLE = frozenset(
 )
 #: Sizes of open dims, one after the other until the model runs.
 _SIZES = (3, 4, 2, 1, 8)
-_LEVELS = {
+LEVELS = {
     "basic": ort.GraphOptimizationLevel.ORT_ENABLE_BASIC,
     "all": ort.GraphOptimizationLevel.ORT_ENABLE_ALL,
 }
@@ -43,15 +43,36 @@ def optimizer_differences(model: ModelProto, folder: Path | None = None) -> dict
             expected = run(plain, feeds)
         except Exception:  # ONNX Runtime's exceptions have no common base
             continue
-        return {name: text for name in _LEVELS if (text := _difference(model, folder, name, feeds, expected))}
+        if not all(map(_is_finite, expected.values())):
+            continue  # the order of operations decides what follows from an infinity
+        found = {name: text for name in LEVELS if (text := _difference(model, folder, name, feeds, expected))}
+        return None if found and _is_unstable(plain, feeds, expected) else found
     return None
+
+
+def _is_unstable(plain: ort.InferenceSession, feeds: dict[str, Any], expected: dict[str, Any]) -> bool:
+    """Return whether inputs that move in their last places change the results by more than the tolerance."""
+    for step in (-2, 2):
+        moved = {name: _moved(array, step) for name, array in feeds.items()}
+        if differences(expected, run(plain, moved), MODEL_TOLERANCES):
+            return True
+    return False
+
+
+def _moved(array: Any, step: int) -> Any:
+    return array * (1 + step * np.finfo(array.dtype).eps).astype(array.dtype) if array.dtype.kind == "f" else array
+
+
+def _is_finite(value: Any) -> bool:
+    array = np.asarray(value) if isinstance(value, np.ndarray) else None
+    return array is None or array.dtype.kind != "f" or bool(np.isfinite(array).all())
 
 
 def _difference(
     model: ModelProto, folder: Path | None, level: str, feeds: dict[str, Any], expected: dict[str, Any]
 ) -> str:
     try:
-        found = run(session(model, folder, level=_LEVELS[level]), feeds)
+        found = run(session(model, folder, level=LEVELS[level]), feeds)
     except Exception as error:
         return " ".join(str(error).split())[:300]
     return "; ".join(differences(expected, found, MODEL_TOLERANCES))
@@ -73,7 +94,7 @@ def _draws(model: ModelProto) -> Iterator[dict[str, Any]]:
 def _drawn(info: ValueInfoProto, number: int, rng: np.random.Generator) -> Any:
     type = info.type.tensor_type
     shape = [size.dim_value if size.HasField("dim_value") else number for size in type.shape.dim]
-    if not type.HasField("shape") or np.prod(shape, dtype=float) > _MOST_ELEMENTS:
+    if not type.HasField("shape") or min(shape, default=0) < 0 or np.prod(shape, dtype=float) > _MOST_ELEMENTS:
         return None
     if type.elem_type in (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE):
         return rng.standard_normal(shape).astype(helper.tensor_dtype_to_np_dtype(type.elem_type))

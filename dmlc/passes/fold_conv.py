@@ -104,6 +104,12 @@ def rebuilt(rewriter: Rewriter, conv: Conv, weight: Array | None, bias: Array | 
     return rewriter.add(OPAQUE, operands, node.attributes_as(OpaqueAttributes))
 
 
+def fits(conv: Conv, numbers: Array) -> bool:
+    """Return whether numbers of f64 stay finite in the dtype of the convolution."""
+    largest = np.finfo(conv.weight.dtype.numpy).max
+    return bool((np.abs(numbers) <= largest).all())
+
+
 def wide(tensors: Sequence[Tensor]) -> list[np.ndarray[Any, Any]]:
     """The data in f64, so that folding rounds once."""
     return [t.array.astype(np.float64) for t in tensors]
@@ -142,18 +148,27 @@ class FoldBatchNorm(Rule[_BatchNormMatch]):
             return Miss("its statistics are not one for each of the {0} channels", (match.conv.channels,))
         if len({t.dtype for t in (match.conv.weight, *match.statistics)}) > 1:
             return Miss("weights and statistics have several dtypes")
+        scale, bias = _normalized(match)
+        with np.errstate(all="ignore"):
+            largest = np.abs(match.conv.weight.array).max(initial=0).astype(np.float64) * np.abs(scale).max(initial=0)
+        if not fits(match.conv, np.append(bias, largest)):
+            return Miss("the folded weights leave the range of {0}", (match.conv.weight.dtype,))
         return used_elsewhere(match.conv.node.result)
 
     def build(self, match: _BatchNormMatch, rewriter: Rewriter) -> Sequence[Value]:
-        conv = match.conv
-        gamma, beta, mean, variance = wide(match.statistics)
-        with np.errstate(all="ignore"):
-            scale = gamma / np.sqrt(variance + attribute_of(match.root, "epsilon", 1e-5))
-            shift = beta - mean * scale
-        (weight,) = wide([conv.weight])
-        bias = 0 if conv.bias is None else wide([conv.bias])[0]
-        made = rebuilt(rewriter, conv, weight * conv.columns(scale), bias * scale + shift)
+        scale, bias = _normalized(match)
+        (weight,) = wide([match.conv.weight])
+        made = rebuilt(rewriter, match.conv, weight * match.conv.columns(scale), bias)
         return [made, *match.root.results[1:]]
+
+
+def _normalized(match: _BatchNormMatch) -> tuple[Array, Array]:
+    """The scale of the weights and the new bias, one number for each channel, in f64."""
+    gamma, beta, mean, variance = wide(match.statistics)
+    old = np.zeros(()) if match.conv.bias is None else wide([match.conv.bias])[0]
+    with np.errstate(all="ignore"):
+        scale = gamma / np.sqrt(variance + attribute_of(match.root, "epsilon", 1e-5))
+        return scale, old * scale + beta - mean * scale
 
 
 class _BiasMatch(Match, eq=False, kw_only=True):
@@ -183,14 +198,20 @@ class FoldBias(Rule[_BiasMatch]):
     def check(self, match: _BiasMatch, graph: Graph) -> Miss | None:
         if channel_values(match.bias, match.conv) is None:
             return Miss("{0} does not vary by channel alone", (match.bias.type,))
+        if not fits(match.conv, _biased(match)):
+            return Miss("the folded bias leaves the range of {0}", (match.conv.weight.dtype,))
         return used_elsewhere(match.conv.node.result)
 
     def build(self, match: _BiasMatch, rewriter: Rewriter) -> Sequence[Value]:
-        conv = match.conv
-        values = channel_values(match.bias, conv)
-        assert values is not None
-        old = np.zeros(()) if conv.bias is None else wide([conv.bias])[0]
-        return [rebuilt(rewriter, conv, None, old + values.astype(np.float64))]
+        return [rebuilt(rewriter, match.conv, None, _biased(match))]
+
+
+def _biased(match: _BiasMatch) -> Array:
+    """The new bias, one number for each channel, in f64."""
+    values = channel_values(match.bias, match.conv)
+    assert values is not None
+    old = np.zeros(()) if match.conv.bias is None else wide([match.conv.bias])[0]
+    return np.asarray(old + values.astype(np.float64))
 
 
 class _ScaleMatch(Match, eq=False, kw_only=True):

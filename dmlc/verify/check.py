@@ -387,30 +387,43 @@ class _Case:
         """The status of each output and the reason of an excuse. Raises ``RunFailed`` where nothing is compared."""
         check = self._check
         self.a = check.left.run(self.feeds)
-        out: dict[str, tuple[str, str]] = {}
-        for is_optimized, run in ((False, check.right.run), (True, check.right.run_optimized)):
-            try:
-                b = run(self.feeds)
-            except (RunFailed, NotVerifiable) as error:
-                self._result_failed(f"{error}{_OPTIMIZED if is_optimized else ''}")
-                return {}
-            if b is None:
-                break
-            for name, found in self._compared(b, is_optimized=is_optimized).items():
-                out[name] = max(out.get(name, found), found, key=lambda pair: STATUSES.index(pair[0]))
+        plain = self._result(check.right.run, "")
+        if plain is None:
+            return {}
+        out = {found.name: self._judged(found, plain) for found in self._compared(self.a, plain)}
+        optimized = self._result(check.right.run_optimized, _OPTIMIZED)
+        if optimized is None:
+            return {} if check.failures else out
+        changed = {found.name for found in self._compared(plain, optimized) if found.status == DIFFERENT}
+        for found in self._compared(self.a, optimized) if changed else ():
+            if found.name in changed:
+                judged = self._judged(found, optimized, is_optimized=True)
+                out[found.name] = max(out[found.name], judged, key=lambda pair: STATUSES.index(pair[0]))
         return out
 
-    def _compared(self, b: dict[str, Any], *, is_optimized: bool) -> dict[str, tuple[str, str]]:
-        check, out = self._check, {}
-        for name, comparison in compare(self.a, b, check.allowed, kinds=check.kinds, tolerance=check.tolerance).items():
-            status, reason = comparison.status, ""
-            if status == DIFFERENT:
-                status, reason = self.judge(comparison, b.get(name), is_optimized=is_optimized)
-            if status == DIFFERENT and is_optimized:
-                reason = f"the result differs{_OPTIMIZED}"
-            out[name] = (status, reason)
-            self._note(comparison, status)
-        return out
+    def _result(self, run: Callable[[Feeds], dict[str, Any] | None], how: str) -> dict[str, Any] | None:
+        """What the result gives; None where it fails, which is noted, or is not asked."""
+        try:
+            return run(self.feeds)
+        except (RunFailed, NotVerifiable) as error:
+            self._result_failed(f"{error}{how}")
+            return None
+
+    def _compared(self, a: dict[str, Any], b: dict[str, Any]) -> Iterable[Comparison]:
+        check = self._check
+        return compare(a, b, check.allowed, kinds=check.kinds, tolerance=check.tolerance).values()
+
+    def _judged(
+        self, comparison: Comparison, results: dict[str, Any], *, is_optimized: bool = False
+    ) -> tuple[str, str]:
+        """The status of an output, and its reason."""
+        status, reason = comparison.status, ""
+        if status == DIFFERENT:
+            status, reason = self.judge(comparison, results.get(comparison.name), is_optimized=is_optimized)
+        if status == DIFFERENT and is_optimized:
+            reason = f"the result differs{_OPTIMIZED}"
+        self._note(comparison, status)
+        return status, reason
 
     def _note(self, comparison: Comparison, status: str) -> None:
         tally = self._check.tallies.setdefault(comparison.name, _Tally())

@@ -11,6 +11,7 @@ from dmlc.diagnostics import DmlcError
 from tests.rows import each_row
 from tools.fuzz.broken_models import base_models, broken_bytes, broken_fields
 
+pytestmark = pytest.mark.hostile
 TARGETS = ("directml", "cpu", "onnx")
 
 

@@ -9,42 +9,44 @@ from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.ir import Tensor
 from dmlc.onnx_schema.types import DTYPE_OF
 from dmlc.placement.optimizer import look_alikes
-from dmlc.placement.optimizer.view import GraphView, LookAlike
+from dmlc.placement.optimizer.view import Copied, Given, GraphView, Renamed
 
 
 def keep_look_alikes(emitter: Emitter) -> None:
-    """Write each pattern of ``dmlc.placement.optimizer`` in a form that no transformer takes.
-
-    The numbers stay the same ones, bit by bit: an epsilon is subtracted with the other sign, or a value inside the
-    pattern becomes the maximum of itself.
-    """
+    """Write what ``dmlc.placement.optimizer`` finds in a form that no transformer takes, and that computes the same."""
     view = GraphView(emitter.nodes, emitter.output_names, emitter.fact_of, emitter.opset)
-    copies: dict[int, str] = {}
-    for found in look_alikes(view):
-        if found.add is None or not _subtract(emitter, emitter.nodes[found.add], found):
-            copies[view.made_by[found.edge]] = found.edge
-    for index, name in sorted(copies.items(), reverse=True):
-        _copy(emitter, index, name)
+    cures = [found.cure for found in look_alikes(view)]
+    copied = {view.made_by[cure.value]: cure for cure in cures if isinstance(cure, Copied)}
+    for cure in cures:
+        if isinstance(cure, Renamed):
+            emitter.nodes[cure.index].op_type = cure.operator
+        elif isinstance(cure, Given):
+            _give(emitter, cure)
+    for index in sorted(copied, reverse=True):
+        _copy(emitter, index, copied[index])
 
 
-def _subtract(emitter: Emitter, node: NodeProto, found: LookAlike) -> bool:
-    """Write an addition of a constant as a subtraction; False where the other operand is not a constant."""
-    kept = found.edge
-    (added,) = [name for name in node.input if name != kept] or [kept]
-    fact = emitter.fact_of(added)
-    dtype = DTYPE_OF.get(fact.element)
-    if fact.elements is None or dtype is None or not all(isinstance(e, float) for e in fact.elements.ravel()):
-        return False
-    negative = emitter.tensor(Tensor(-np.asarray(fact.elements, dtype=dtype.numpy)))
-    node.op_type = "Sub"
-    node.input[:] = [kept, negative]
-    return True
+def _give(emitter: Emitter, cure: Given) -> None:
+    """Write an optional operand out."""
+    node = emitter.nodes[cure.index]
+    if cure.like:
+        dtype = DTYPE_OF.get(emitter.fact_of(cure.like).element)
+        if dtype is None:
+            return
+        name = emitter.tensor(Tensor(np.zeros((), dtype.numpy)))
+    else:
+        name = emitter.ints(cure.numbers)
+    node.input.extend([""] * (cure.position + 1 - len(node.input)))
+    node.input[cure.position] = name
 
 
-def _copy(emitter: Emitter, index: int, name: str) -> None:
-    """Give every reader of a value the maximum of the value with itself."""
-    node = emitter.nodes[index]
+def _copy(emitter: Emitter, index: int, cure: Copied) -> None:
+    """Sum with -0 leaves every float as it is, -0 and NaN too."""
+    node, name = emitter.nodes[index], cure.value
+    dtype = DTYPE_OF.get(emitter.fact_of(name).element)
     kept = emitter.rename_result(node, name)
     copy = NodeProto(op_type="Max", input=[kept, kept], output=[name])
-    copy.name = emitter.node_names.new(f"{node.name}/Max")
+    if dtype is not None and dtype.is_float:
+        copy.op_type, copy.input[1] = "Sum", emitter.scalar(-0.0, dtype)
+    copy.name = emitter.node_names.new(f"{node.name or name}/{copy.op_type}")
     emitter.nodes.insert(index + 1, copy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Set
+from typing import TypeAlias
 
 from onnx import GraphProto, ModelProto
 
@@ -12,11 +13,28 @@ from dmlc.inference.fact import NOTHING
 from dmlc.inference.model_facts import GraphFacts, facts_of_model
 from dmlc.onnx_schema.domains import imported_versions, operator_of, plain_domain
 from dmlc.onnx_schema.nested import all_nodes, graphs_of
-from dmlc.placement.optimizer import norms
+from dmlc.placement.optimizer import norms, pairs
 from dmlc.placement.optimizer.view import GraphView, LookAlike
 
+_Finder: TypeAlias = "Callable[[GraphView], Iterator[LookAlike]]"
 #: Each finder, and the operators without which a graph has nothing for it.
-_FINDERS: tuple[tuple[Set[str], Callable[[GraphView], Iterator[LookAlike]]], ...] = ((norms.OPERATORS, norms.find),)
+_FINDERS: tuple[tuple[Set[str], _Finder], ...] = (
+    (norms.OPERATORS, norms.find),
+    (frozenset(("Relu", "Clip")), pairs.relu_before_clip),
+    (frozenset(("Slice",)), pairs.slice_without_axes),
+    (frozenset(("Transpose",)), pairs.product_that_is_an_output),
+    (frozenset(("Transpose", "MatMul")), pairs.transposed_matrix_by_vector),
+    (frozenset(("MatMul", "BatchNormalization")), pairs.normalized_product),
+    (frozenset(("Pad", "Conv")), pairs.padded_weights),
+    (frozenset(("Pad",)), pairs.padded_pools),
+    (frozenset(("Range", "Gather")), pairs.range_of_indices),
+    (frozenset(("Add",)), pairs.norm_of_a_sum),
+    (frozenset(("Add", "Conv")), pairs.sum_of_convolutions),
+    (frozenset(("Tanh", "Add", "Mul")), pairs.shared_half),
+    (frozenset(("Mul",)), pairs.activation_of_a_scalar),
+    (frozenset(("DequantizeLinear",)), pairs.moved_quantization),
+    (frozenset(("MatMulInteger", "Cast", "Mul")), pairs.scaled_integer_product),
+)
 
 
 def look_alikes(view: GraphView) -> list[LookAlike]:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from onnx import TensorProto
 
 from dmlc.inference.fact import FLOATS, fitting
-from dmlc.placement.optimizer.view import GraphView, LookAlike
+from dmlc.placement.optimizer.view import GraphView, LookAlike, Renamed
 
 #: Operators that a graph must have to be looked at.
 OPERATORS = frozenset(("Pow", "ReduceMean", "Add", "Sqrt", "Div", "Mul"))
@@ -46,15 +46,13 @@ def find(view: GraphView) -> Iterator[LookAlike]:
             difference = _difference(view, chain)
             if difference:
                 kind = "" if is_layer_norm else "Simplified"
-                edge = view.nodes[chain.mean].output[0]
                 yield LookAlike(
                     transformer=f"{kind}LayerNormFusion",
                     makes=f"{kind}LayerNormalization",
                     node=chain.quotient,
                     difference=difference,
-                    edge=edge,
+                    cure=Renamed(chain.add, "Sum"),
                     is_taken=_is_taken(view, chain),
-                    add=chain.add,
                 )
                 break
 
@@ -85,7 +83,7 @@ def _quotient(view: GraphView, division: int, root: str) -> tuple[int, str | Non
     product = view.only_reader(division) if view.number(dividend) == 1 else None
     if product is None or not view.is_operator(product, "Mul"):
         return division, dividend
-    return product, _other(view, product, view.nodes[division].output[0])
+    return product, view.other(product, view.nodes[division].output[0])
 
 
 def _behind(view: GraphView, index: int) -> int | None:
@@ -122,10 +120,20 @@ def _difference(view: GraphView, chain: _Chain) -> str:
 
 def _are_same(view: GraphView, a: str, b: str) -> bool:
     """Return whether two values are one, or the same difference written twice."""
+    a, b = _uncast(view, a), _uncast(view, b)
     if a == b:
         return True
     left, right = view.maker(a, "Sub"), view.maker(b, "Sub")
     return left is not None and right is not None and view.nodes[left].input[:] == view.nodes[right].input[:]
+
+
+def _uncast(view: GraphView, name: str) -> str:
+    """The value before casts to its own type, which ONNX Runtime removes."""
+    cast = view.maker(name, "Cast", "Identity")
+    while cast is not None and view.element(view.operand(cast, 0)) == view.element(name):
+        name = view.operand(cast, 0)
+        cast = view.maker(name, "Cast", "Identity")
+    return name
 
 
 def _epsilon(view: GraphView, chain: _Chain) -> str:
@@ -142,11 +150,13 @@ def _epsilon(view: GraphView, chain: _Chain) -> str:
 
 def _scale(view: GraphView, chain: _Chain, base: str) -> str:
     """Return why the scale is not the one of a norm: a vector of the size of the last axis, of more than one axis."""
-    if view.nodes[chain.quotient].output[0] not in view.nodes[chain.scaled].input:
+    value = view.nodes[chain.quotient].output[0]
+    name = next((each for each in view.nodes[chain.scaled].input if _uncast(view, each) == value), None)
+    if name is None:
         return "the cast before the scale is lost"
-    scale = _other(view, chain.scaled, view.nodes[chain.quotient].output[0])
-    size = view.last_size(base)
-    if view.rank(scale) == 1 and (view.rank(base) or 0) > 1 and size is not None and view.last_size(scale) == size:
+    scale = view.other(chain.scaled, name)
+    shape = view.shape(base)
+    if shape is not None and len(shape) > 1 and view.shape(scale) == shape[-1:]:
         return ""
     return "the scale is not a vector of the size of the last axis"
 
@@ -165,8 +175,8 @@ def _centre(view: GraphView, chain: _Chain, base: str) -> str:
     if view.maker(x, "Cast") is not None:
         return "the cast before the mean is lost, and the types no longer fit"
     added = view.only_reader(chain.scaled)
-    bias = "" if added is None else _other(view, added, view.nodes[chain.scaled].output[0])
-    if view.last_size(bias) != view.last_size(base):
+    bias = "" if added is None else view.other(added, view.nodes[chain.scaled].output[0])
+    if view.shape(bias) != (view.shape(base) or ())[-1:]:
         return "the bias is not a vector of the size of the last axis"
     return ""
 
@@ -177,11 +187,6 @@ def _adds_vector(view: GraphView, chain: _Chain) -> bool:
     if added is None or not view.is_operator(added, "Add"):
         return False
     return any(view.rank(name) in (1, None) for name in view.nodes[added].input)
-
-
-def _other(view: GraphView, index: int, name: str) -> str:
-    a, b = view.nodes[index].input
-    return str(b if a == name else a)
 
 
 # --- conditions of the transformers
@@ -203,9 +208,6 @@ def _is_taken(view: GraphView, chain: _Chain) -> bool:
 
 
 def _is_of_last_axis(view: GraphView, mean: int) -> bool:
-    node = view.nodes[mean]
-    axes = next((tuple(a.ints) for a in node.attribute if a.name == "axes"), None)
-    if axes is None and len(node.input) > 1:
-        axes = view.fact_of(node.input[1]).numbers
-    rank = view.rank(node.input[0])
-    return axes is not None and len(axes) == 1 and (axes[0] == -1 or (rank is not None and axes[0] == rank - 1))
+    axes = view.list_attribute(mean, "axes") or view.numbers(view.operand(mean, 1)) or ()
+    rank = view.rank(view.operand(mean, 0))
+    return len(axes) == 1 and (axes[0] == -1 or (rank is not None and axes[0] == rank - 1))

@@ -3,34 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from typing import TypeAlias
 
-import numpy as np
 from msgspec import Struct
 from onnx import NodeProto
 
 from dmlc.inference.fact import Fact
-from dmlc.ir import Dim
+from dmlc.ir import Shape
 from dmlc.onnx_schema.domains import plain_domain
 from dmlc.onnx_schema.nested import may_hold_graphs, values_read_by
 
 
-class LookAlike(Struct, frozen=True):
-    """Nodes that a transformer takes for its pattern although they compute something else.
+class Renamed(Struct, frozen=True):
+    """A cure: the node ``index`` becomes one of an operator that computes the same from the same operands."""
 
-    ``node`` is the index of the node to name, ``makes`` the operator of the node that would replace it and the others,
-    ``difference`` how the pattern differs. ``edge`` is a
-    value between two nodes of the pattern: with a copy of it, or with the epsilon that ``add`` adds subtracted instead,
-    the transformer no longer takes them. ``is_taken`` is false where conditions of the transformer do not hold that
-    another release, or another pass before it, may let hold.
+    index: int
+    operator: str
+
+
+class Copied(Struct, frozen=True):
+    """A cure: every reader of ``value``, and the output of that name, has a copy of it.
+
+    It is a sum with -0, and for integers the maximum of the value with itself: no transformer removes them.
+    """
+
+    value: str
+
+
+class Given(Struct, frozen=True):
+    """A cure: the node ``index`` has a constant for an absent operand, at ``position``, that means the same.
+
+    The constant is a vector of ``numbers`` of i64; without them it is a zero of the type of the operand ``like``.
+    """
+
+    index: int
+    position: int
+    numbers: tuple[int, ...] = ()
+    like: str = ""
+
+
+Cure: TypeAlias = "Renamed | Copied | Given"
+
+
+class LookAlike(Struct, frozen=True):
+    """Nodes that a transformer takes for its pattern although it makes something else of them, or nothing that loads.
+
+    ``node`` is the index of the node to name, ``makes`` what would replace it and others, and ``difference`` how it
+    differs from the pattern. With ``cure`` the nodes compute the same, bit by bit, and the transformer does not take
+    them. ``is_taken`` is false where conditions of the transformer do not hold that another release, or another pass
+    before it, may let hold.
     """
 
     transformer: str
     makes: str
     node: int
     difference: str
-    edge: str
-    is_taken: bool
-    add: int | None = None
+    cure: Cure
+    is_taken: bool = True
 
 
 class GraphView:
@@ -51,6 +80,10 @@ class GraphView:
         self._made_by: dict[str, int] = {}
         self._users: dict[str, list[int]] = {}
 
+    def of(self, *operators: str) -> list[int]:
+        """The indices of the nodes of ONNX's operators of these names."""
+        return [index for operator in operators for index in self.by_operator.get(operator, ())]
+
     @property
     def made_by(self) -> dict[str, int]:
         """The index of the node that makes a value, by the name of the value."""
@@ -68,26 +101,39 @@ class GraphView:
                     self._users.setdefault(name, []).append(index)
         return self._users
 
-    def maker(self, name: str, operator: str) -> int | None:
-        """The index of the node that makes a value, if it is one of ONNX's operator of that name."""
+    def maker(self, name: str, *operators: str) -> int | None:
+        """The index of the node that makes a value, if it is of one of ONNX's operators of these names."""
         index = self.made_by.get(name)
-        return index if index is not None and self.is_operator(index, operator) else None
+        return index if index is not None and self.is_operator(index, *operators) else None
 
     def is_operator(self, index: int, *operators: str) -> bool:
         node = self.nodes[index]
         return node.op_type in operators and not plain_domain(node.domain)
 
-    def readers(self, name: str, operator: str) -> list[int]:
-        """The indices of the nodes of an operator that read a value."""
-        return [index for index in self.users.get(name, ()) if self.is_operator(index, operator)]
+    def readers(self, name: str, *operators: str) -> list[int]:
+        """The indices of the nodes of ONNX's operators of these names that read a value."""
+        return [index for index in self.users.get(name, ()) if self.is_operator(index, *operators)]
 
-    def only_reader(self, index: int) -> int | None:
-        """The one node that reads the first result of a node, once; None if others do, or if it is an output."""
+    def only_reader(self, index: int, *operators: str) -> int | None:
+        """The one node that reads the first result of a node, once; None if others do, if it is an output, or if the
+        reader is not of ``operators``, where some are given."""
         name = self.nodes[index].output[0]
         users = self.users.get(name, ())
-        return users[0] if len(users) == 1 and name not in self.outputs else None
+        if len(users) != 1 or name in self.outputs or (operators and not self.is_operator(users[0], *operators)):
+            return None
+        return users[0]
 
-    # --- values
+    # --- operands, values, attributes
+
+    def operand(self, index: int, position: int) -> str:
+        """The name of an operand; empty where it is absent."""
+        names = self.nodes[index].input
+        return str(names[position]) if position < len(names) else ""
+
+    def other(self, index: int, name: str) -> str:
+        """The other one of two operands."""
+        a, b = self.nodes[index].input
+        return str(b if a == name else a)
 
     def number(self, name: str) -> float | None:
         """The number of a constant of one element."""
@@ -95,15 +141,30 @@ class GraphView:
         if elements is None or elements.size != 1:
             return None
         found = elements.reshape(-1)[0]
-        return float(found) if isinstance(found, (int, float, np.floating)) else None
+        return float(found) if isinstance(found, (int, float)) else None
+
+    def numbers(self, name: str) -> tuple[int, ...] | None:
+        """The elements of a constant of integers."""
+        return self.fact_of(name).numbers if name else None
+
+    def shape(self, name: str) -> Shape | None:
+        return self.fact_of(name).shape if name else None
 
     def rank(self, name: str) -> int | None:
-        return self.fact_of(name).rank
+        return self.fact_of(name).rank if name else None
 
-    def last_size(self, name: str) -> Dim | None:
-        shape = self.fact_of(name).shape
-        return shape[-1] if shape else None
+    def element(self, name: str) -> int:
+        """The number that ONNX has for the element type; 0 where it is unknown."""
+        return self.fact_of(name).element if name else 0
 
     def attribute(self, index: int, name: str, default: int) -> int:
         """An integer attribute of a node."""
         return next((a.i for a in self.nodes[index].attribute if a.name == name), default)
+
+    def list_attribute(self, index: int, name: str) -> tuple[int, ...]:
+        """An attribute of integers; empty where the node does not have it."""
+        return next((tuple(a.ints) for a in self.nodes[index].attribute if a.name == name), ())
+
+    def word(self, index: int, name: str) -> str:
+        """An attribute that is a text; empty where the node does not have it."""
+        return next((a.s.decode("utf-8", "replace") for a in self.nodes[index].attribute if a.name == name), "")

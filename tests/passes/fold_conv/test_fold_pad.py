@@ -46,8 +46,9 @@ def model(
 
 
 def check(m: onnx.ModelProto, want: list[str], **options: Any) -> dmlc.Program:
+    """Compile and compare the operators and the numbers; a Sum keeps a Pad from ONNX Runtime's own Pad_Fusion."""
     program = dmlc.compile(m, **options)
-    assert [n.op_type for n in program.to_onnx().graph.node] == want
+    assert [n.op_type for n in program.to_onnx().graph.node if n.op_type != "Sum"] == want
     feeds = {"x": RNG.normal(size=(2, 3, 8, 8)).astype(np.float32)}
     for name, array in dmlc.compile(m, only_rules=["dce"]).run(feeds, "cpu").items():
         np.testing.assert_allclose(program.run(feeds, "cpu")[name], array, rtol=RTOL, atol=RTOL)

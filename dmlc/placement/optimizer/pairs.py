@@ -1,0 +1,212 @@
+"""Two or three nodes in a row that ONNX Runtime merges, and that it must not.
+
+Each function is about one file of core/optimizer (releases 1.20 to 1.32). The table of transformers has what was tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from onnx import TensorProto
+
+from dmlc.placement.optimizer.view import Copied, Given, GraphView, LookAlike, Renamed
+
+_SINGLE_OR_HALF = (TensorProto.FLOAT, TensorProto.FLOAT16)
+#: Operators whose results are not negative.
+_NOT_NEGATIVE = ("Relu", "Sigmoid", "Abs", "Softmax", "Exp", "Softplus", "HardSigmoid")
+#: Operators that QDQPropagationTransformer moves quantization past.
+_MOVES = ("Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice", "MaxPool", "Flatten", "Expand")
+_SIGNED = (TensorProto.INT8, TensorProto.INT16)
+
+
+def relu_before_clip(view: GraphView) -> Iterator[LookAlike]:
+    """FuseReluClip takes a Relu that makes a bound, and types whose minimum it cannot read."""
+    for relu in view.of("Relu"):
+        clip = view.only_reader(relu, "Clip")
+        if clip is None:
+            continue
+        value = view.nodes[relu].output[0]
+        is_bound = view.operand(clip, 0) != value
+        if is_bound or view.element(value) not in _SINGLE_OR_HALF:
+            why = "the Relu makes a bound" if is_bound else "it reads bounds of f32 and f16 only"
+            yield LookAlike("FuseReluClip", "one Clip", clip, why, Copied(value))
+
+
+def slice_without_axes(view: GraphView) -> Iterator[LookAlike]:
+    """EliminateSlice drops a Slice whose axes are absent and whose steps are given: it does not read the steps."""
+    for index in view.of("Slice"):
+        starts, steps = view.numbers(view.operand(index, 1)), view.operand(index, 4)
+        if starts is None or not steps or view.operand(index, 3) or set(view.numbers(steps) or (0,)) == {1}:
+            continue
+        axes = tuple(range(len(starts)))
+        yield LookAlike("EliminateSlice", "nothing", index, "it has steps", Given(index, 3, axes))
+
+
+def product_that_is_an_output(view: GraphView) -> Iterator[LookAlike]:
+    """GemmTransposeFusion removes a product that a Transpose reads, if an operand is a Transpose, an output too."""
+    for index in view.of("Gemm", "MatMul"):
+        value = view.nodes[index].output[0]
+        is_transposed = any(view.maker(name, "Transpose") is not None for name in view.nodes[index].input[:2])
+        if is_transposed and value in view.outputs and view.readers(value, "Transpose"):
+            why = "its result is an output, which is lost"
+            yield LookAlike("GemmTransposeFusion", "another Gemm", index, why, Copied(value))
+
+
+def padded_weights(view: GraphView) -> Iterator[LookAlike]:
+    """Pad_Fusion takes a Pad of the weights of a Conv for one of its data."""
+    for pad in view.of("Pad"):
+        value = view.nodes[pad].output[0]
+        for conv in view.readers(value, "Conv"):
+            if view.operand(conv, 0) != value:
+                yield LookAlike("Pad_Fusion", "a Conv that pads", conv, "the Pad is of the weights", Copied(value))
+                break
+
+
+def padded_pools(view: GraphView) -> Iterator[LookAlike]:
+    """Pad_Fusion, up to release 1.31, makes padding of a pool of a Pad by zeros.
+
+    A MaxPool then pads with -infinity, and an AveragePool that rounds its size up counts other elements. The fusion
+    takes no Pad with ``axes``.
+    """
+    for pad in view.of("Pad"):
+        value = view.nodes[pad].output[0]
+        pool = view.only_reader(pad, "MaxPool", "AveragePool")
+        fill = view.operand(pad, 2)
+        is_zero = not fill or view.number(fill) in (0, None)
+        if pool is None or view.word(pad, "mode") not in ("", "constant") or not is_zero or view.operand(pad, 3):
+            continue
+        kernel = view.list_attribute(pool, "kernel_shape")
+        pads = view.numbers(view.operand(pad, 1)) or view.list_attribute(pad, "pads")
+        is_wide = not pads or max(pads) >= min(kernel or (1,))
+        is_max = view.is_operator(pool, "MaxPool")
+        is_positive = view.maker(view.operand(pad, 0), *_NOT_NEGATIVE) is not None
+        if is_wide or (is_max and not is_positive) or (not is_max and view.attribute(pool, "ceil_mode", 0)):
+            why = "zeros that are padded count, and padding of a pool does not"
+            yield LookAlike("Pad_Fusion", "a pool that pads", pool, why, Copied(value))
+
+
+def range_of_indices(view: GraphView) -> Iterator[LookAlike]:
+    """GatherToSliceFusion makes a Slice of a Range of indices: one that crosses 0 then has no elements."""
+    for index in view.of("Range"):
+        gather = view.only_reader(index, "Gather")
+        if gather is None or view.operand(gather, 1) != view.nodes[index].output[0]:
+            continue
+        start, delta = view.number(view.operand(index, 0)), view.number(view.operand(index, 2))
+        if start is None or delta is None or start < 0 or delta < 0:
+            why = "the indices may cross 0"
+            yield LookAlike("GatherToSliceFusion", "Slice", gather, why, Copied(view.nodes[index].output[0]))
+
+
+def transposed_matrix_by_vector(view: GraphView) -> Iterator[LookAlike]:
+    """MatmulTransposeFusion takes the transpose of a matrix that is multiplied by a vector."""
+    for index in view.of("Transpose"):
+        value = view.nodes[index].output[0]
+        for product in view.readers(value, "MatMul"):
+            if view.operand(product, 0) == value and view.rank(view.operand(product, 1)) == 1:
+                why = "the right operand is a vector"
+                yield LookAlike("MatmulTransposeFusion", "FusedMatMul", product, why, Copied(value))
+                break
+
+
+def norm_of_a_sum(view: GraphView) -> Iterator[LookAlike]:
+    """SkipLayerNormFusion takes the norm of a sum whose scale is not a vector of the last axis."""
+    for add in view.of("Add"):
+        value = view.nodes[add].output[0]
+        for norm in view.readers(value, "LayerNormalization", "SimplifiedLayerNormalization"):
+            shape, scale = view.shape(value), view.shape(view.operand(norm, 1))
+            axis = view.attribute(norm, "axis", -1)
+            is_last = axis == -1 or (shape is not None and axis == len(shape) - 1)
+            if not is_last or shape is None or scale is None or scale != shape[-1:]:
+                why = "the scale is not a vector of the size of the last axis"
+                yield LookAlike("SkipLayerNormFusion", "SkipLayerNormalization", norm, why, Renamed(add, "Sum"))
+                break
+
+
+def normalized_product(view: GraphView) -> Iterator[LookAlike]:
+    """MatMul_BatchNormalization_Fusion, up to release 1.31, looks through nodes that move the channels; in each release
+    it removes what lies between, an output too."""
+    for norm in view.of("BatchNormalization"):
+        value = view.operand(norm, 0)
+        between = view.maker(value, "Reshape", "Transpose")
+        inner = [value]
+        while between is not None:
+            inner.append(view.operand(between, 0))
+            between = view.maker(inner[-1], "Reshape", "Transpose")
+        if len(inner) > 1 and view.maker(inner[-1], "MatMul") is not None:
+            why = "what lies between may move the channels"
+            yield LookAlike("MatMul_BatchNormalization_Fusion", "Gemm", norm, why, Copied(value))
+
+
+def sum_of_convolutions(view: GraphView) -> Iterator[LookAlike]:
+    """ConvAddActivationFusion takes the sum of two convolutions of which one is an output, which is lost."""
+    for add in view.of("Add"):
+        convolutions = [name for name in view.nodes[add].input if view.maker(name, "Conv") is not None]
+        if len(convolutions) == 2 and not view.outputs.isdisjoint(convolutions):
+            why = "a convolution is an output, which is lost"
+            yield LookAlike("ConvAddActivationFusion", "FusedConv", add, why, Renamed(add, "Sum"))
+
+
+def shared_half(view: GraphView) -> Iterator[LookAlike]:
+    """FastGeluFusion removes ``0.5 * x`` although other nodes read it."""
+    for tanh in view.of("Tanh"):
+        add = view.only_reader(tanh, "Add")
+        product = None if add is None else view.only_reader(add, "Mul")
+        if add is None or product is None:
+            continue
+        half = view.other(product, view.nodes[add].output[0])
+        maker = view.maker(half, "Mul")
+        if maker is None or not any(view.number(name) == 0.5 for name in view.nodes[maker].input):
+            continue
+        if len(view.users.get(half, ())) > 1 or half in view.outputs or view.rank(half) == 0:
+            why = "the data is a scalar" if view.rank(half) == 0 else "half of the data is read by others"
+            yield LookAlike("FastGeluFusion", "FastGelu", product, why, Renamed(add, "Sum"))
+
+
+def activation_of_a_scalar(view: GraphView) -> Iterator[LookAlike]:
+    """GeluFusion, FastGeluFusion and QuickGeluFusion lose the axis that a constant gives to a scalar."""
+    for index in view.of("Erf", "Sigmoid", "Tanh"):
+        value = view.nodes[index].output[0]
+        scaled = view.maker(view.operand(index, 0), "Mul", "Div")
+        if view.rank(value) != 1 or scaled is None:
+            continue
+        if any(view.rank(name) == 0 and view.number(name) is None for name in view.nodes[scaled].input):
+            name = {"Erf": "Gelu", "Sigmoid": "QuickGelu", "Tanh": "FastGelu"}[view.nodes[index].op_type]
+            yield LookAlike(f"{name}Fusion", name, index, "the data is a scalar, and the result is not", Copied(value))
+
+
+def moved_quantization(view: GraphView) -> Iterator[LookAlike]:
+    """QDQPropagationTransformer quantizes to u8 behind a move where the zero point of signed data is absent."""
+    for index in view.of("DequantizeLinear"):
+        data, value = view.operand(index, 0), view.nodes[index].output[0]
+        if view.operand(index, 2) or view.rank(view.operand(index, 1)) != 0 or not view.readers(value, *_MOVES):
+            continue
+        if view.element(data) in _SIGNED:
+            why = "the zero point of signed integers is absent"
+            cure: Given | Copied = Given(index, 2, like=data)
+        elif view.element(data) == TensorProto.INT32:
+            why, cure = "it has i32 data", Copied(value)
+        else:
+            continue
+        yield LookAlike("QDQPropagationTransformer", "QuantizeLinear of u8", index, why, cure)
+
+
+def scaled_integer_product(view: GraphView) -> Iterator[LookAlike]:
+    """MatMulIntegerToFloatFusion takes scales and biases that enlarge the product, and f64."""
+    for index in view.of("MatMulInteger"):
+        cast = view.only_reader(index, "Cast")
+        scaled = None if cast is None else view.only_reader(cast, "Mul")
+        if cast is None or scaled is None:
+            continue
+        product, value = view.nodes[cast].output[0], view.nodes[scaled].output[0]
+        shape = view.shape(product)
+        if shape is None or view.shape(value) != shape or view.element(value) == TensorProto.DOUBLE:
+            why = "the scale enlarges the product, or is f64"
+            yield LookAlike("MatMulIntegerToFloatFusion", "MatMulIntegerToFloat", scaled, why, Copied(product))
+            continue
+        add = view.only_reader(scaled, "Add")
+        if add is None:
+            continue
+        total = view.nodes[add].output[0]
+        if view.rank(view.other(add, value)) != 1 or view.shape(total) != shape:
+            why = "the bias is not a vector of the size of the last axis"
+            yield LookAlike("MatMulIntegerToFloatFusion", "MatMulIntegerToFloat", add, why, Renamed(add, "Sum"))

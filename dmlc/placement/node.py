@@ -254,6 +254,7 @@ def _kept_off_at(opset: int, node: TypedNode, row: ProviderRow, capabilities: Ca
 
 
 def _on_provider(node: TypedNode, row: ProviderRow, kernel: Kernel, capabilities: Capabilities, level: str) -> Looked:
+    row = row.of_kernel(kernel)
     source = capabilities.cite(node.label)
     letters = _letters(node, row)
     cause = _types_refused(node, row, kernel, letters, capabilities.target.release)

@@ -107,9 +107,9 @@ class GatherOneNumber(Rule[Match]):
         if not is_opaque(node, "GatherND") or self.capabilities.fault(failure, "GatherND") is None:
             return None
         indices, result = node.operands[1], node.result.type
-        if indices is None or FOREIGN in (indices.type.dtype, result.dtype) or result.rank or indices.type.rank != 1:
+        if indices is None or FOREIGN in (indices.type.dtype, result.dtype):
             return None
-        return Match(node)
+        return None if result.rank else Match(node)  # of one number are the indices of one
 
     def describe(self, match: Match) -> str:
         return "GatherND of one number"

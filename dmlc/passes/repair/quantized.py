@@ -39,7 +39,7 @@ class KeepQuantizationApart(Rule[Match]):
         fused, extreme = self.repairs
         kind = _FUSED.get(node.op) or _EXTREMES.get(node.op) or operator(node)
         failure = fused if kind in _FUSED.values() else extreme
-        if kind not in (*_FUSED.values(), *_EXTREMES.values()) or self.capabilities.fault(failure, kind) is None:
+        if self.capabilities.fault(failure, kind) is None:
             return None
         before, after = _dequantizing(node.operands[0]), _quantizing(node.results[0])
         if before is None or after is None or not _same_bytes(before, after):
@@ -62,7 +62,7 @@ def _dequantizing(value: Value | None) -> Node | None:
         node = None if value is None else value.producer
         if node is None or operator(node, QUANTIZING) == "DequantizeLinear":
             return node
-        if not _passes(node) or value is not node.results[0]:
+        if not _passes(node):
             return None
         value = node.operands[0]
     return None
@@ -73,16 +73,18 @@ def _quantizing(value: Value) -> Node | None:
         if len(value.uses) != 1:
             return None
         ((node, index),) = value.uses
-        if index == 0 and operator(node, QUANTIZING) == "QuantizeLinear":
+        if index:
+            return None
+        if operator(node, QUANTIZING) == "QuantizeLinear":
             return node
-        if index != 0 or not _passes(node):
+        if not _passes(node):
             return None
         value = node.results[0]
     return None
 
 
 def _passes(node: Node) -> bool:
-    return node.op in LAYOUT_OPERATIONS or operator(node) in (*LAYOUT_OPERATORS, "Identity")
+    return node.op in LAYOUT_OPERATIONS or operator(node) in LAYOUT_OPERATORS
 
 
 def _same_bytes(before: Node, after: Node) -> bool:

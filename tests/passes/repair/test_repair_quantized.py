@@ -18,7 +18,10 @@ from tests.rows import each_row
 APART = "keep-quantization-apart"
 BLOCKS = "axis-for-blocks"
 OLD = ("directml:ort-1.17", "directml:ort-1.18", "directml:ort-1.20")
-NUMBERS = "<float s = {0.1}, uint8 z = {3}, float t = {0.004}, uint8 w = {0}, int64[2] k = {4, 3}, int64[1] e = {1}>"
+NUMBERS = (
+    "<float s = {0.1}, uint8 z = {3}, float t = {0.004}, uint8 w = {0}, int64[2] k = {4, 3}, int64[1] e = {1}"
+    ", uint16 wide = {0}>"
+)
 
 
 def model(body: str, opset: int = 17, more: str = "") -> ModelProto:
@@ -38,6 +41,20 @@ FUSED = {
     "through layouts": (
         "a = DequantizeLinear(x, s, z) c = Reshape(a, k) b = Softmax(c) d = Transpose(b) y = QuantizeLinear(d, t, w)",
         True,
+    ),
+    "through a reshape to a fed shape": (
+        "a = DequantizeLinear(x, s, z) h = Shape(x) c = Reshape(a, h) b = Softmax(c) y = QuantizeLinear(b, t, w)",
+        True,
+    ),
+    "as a scale": (
+        "a = DequantizeLinear(x, s, z) g = Gather<axis = 0>(a, e) f = ReduceMax<keepdims = 0>(a) b = LeakyRelu(f)"
+        " y = QuantizeLinear(a, b, w)",
+        False,
+    ),
+    "16 bits": (
+        "h = Cast<to = 4>(x) a = com.microsoft.DequantizeLinear(h, s) b = Softmax(a)"
+        " q = com.microsoft.QuantizeLinear(b, t, wide) y = Cast<to = 2>(q)",
+        False,
     ),
     "relu": ("a = DequantizeLinear(x, s, z) b = Relu(a) y = QuantizeLinear(b, t, w)", False),
     "something between": (
@@ -97,6 +114,7 @@ EXTREMES = {
     "the same numbers": ("a = DequantizeLinear(x, s, z) b = {op}(a, e) y = QuantizeLinear(b, s, z)", True),
     "another scale": ("a = DequantizeLinear(x, s, z) b = {op}(a, e) y = QuantizeLinear(b, t, z)", False),
     "another zero point": ("a = DequantizeLinear(x, s, z) b = {op}(a, e) y = QuantizeLinear(b, s, w)", False),
+    "a zero point on one side": ("a = DequantizeLinear(x, s, z) b = {op}(a, e) y = QuantizeLinear(b, s)", False),
     "no zero points": ("a = DequantizeLinear(x, s) b = {op}(a, e) y = QuantizeLinear(b, s)", True),
 }
 
@@ -178,6 +196,22 @@ def test_an_axis_of_open_size_is_refused() -> None:
     m.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "n"
     m.graph.output[0].type.tensor_type.ClearField("shape")
     assert r.refusals(r.left_alone(m, BLOCKS)) == ["E0592"]
+
+
+def test_an_operand_of_unknown_rank_is_refused() -> None:
+    m = blocks("DequantizeLinear", [2, 4], 1, 2)
+    for info in (*m.graph.input, *m.graph.output):
+        info.type.tensor_type.ClearField("shape")
+    assert r.refusals(r.left_alone(m, BLOCKS)) == ["E0592"]
+
+
+@each_row("size", [0, None])
+def test_an_axis_without_blocks_stays(size: int | None) -> None:
+    attributes = {} if size is None else {"block_size": size}
+    made = r.node("DequantizeLinear", ["x", "s", "z"], ["y"], axis=1, **attributes)
+    numbers = {"s": np.ones(4, np.float32), "z": np.zeros(4, np.int8)}
+    m = r.model(made, [("x", r.KINDS["i8"], [2, 4])], [("y", r.FLOAT, [2, 4])], **numbers)
+    assert not r.troubles(r.left_alone(m, BLOCKS))
 
 
 WEIGHTS = (

@@ -104,6 +104,12 @@ def test_a_size_that_is_asked_for_stays_where_the_operand_is_open() -> None:
     assert "its pads depend on an open size, or are negative" in [m.reason() for m in program.remarks]
 
 
+def test_an_operand_of_unknown_rank_stays() -> None:
+    model = transposed([4, 4], 3, strides=[2], auto_pad="SAME_LOWER")
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    assert not r.refusals(r.left_alone(model, RULE))
+
+
 STAYS = {
     "no output padding": transposed([5], 3, strides=[2], pads=[1]),
     "two axes": transposed([5, 5], 3, strides=[2], pads=[1], output_padding=[1]),

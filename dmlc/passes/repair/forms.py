@@ -109,7 +109,7 @@ class GatherOneNumber(Rule[Match]):
         indices, result = node.operands[1], node.result.type
         if indices is None or FOREIGN in (indices.type.dtype, result.dtype):
             return None
-        return None if result.rank else Match(node)  # of one number are the indices of one
+        return None if result.rank else Match(node)  # the indices then have one axis
 
     def describe(self, match: Match) -> str:
         return "GatherND of one number"

@@ -36,7 +36,9 @@ class ExplicitTransposedPads(Rule[_TransposedMatch]):
     repairs = ("conv-transpose-line", "conv-transpose-size", "conv-transpose-start")
 
     def match(self, node: Node, graph: Graph) -> _TransposedMatch | None:
-        if not is_opaque(node, "ConvTranspose"):
+        if not is_opaque(node, "ConvTranspose") or all(
+            self.capabilities.fault(name, "ConvTranspose") is None for name in self.repairs
+        ):
             return None
         x, weights = node.operands[:2]
         if x is None or weights is None or FOREIGN in (x.type.dtype, weights.type.dtype):

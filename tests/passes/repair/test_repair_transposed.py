@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import repair_helpers as r
-from onnx import ModelProto
+from onnx import ModelProto, parser
 
 import dmlc
 from tests.rows import each_row
@@ -102,6 +102,17 @@ def test_a_size_that_is_asked_for_stays_where_the_operand_is_open() -> None:
     program = r.left_alone(model, RULE)
     assert r.refusals(program) == ["E0591"]
     assert "its pads depend on an open size, or are negative" in [m.reason() for m in program.remarks]
+
+
+def test_a_node_that_no_kernel_takes_stays() -> None:
+    """Both run on the CPU from opset 22 on, where the one that is not repaired keeps the model."""
+    body = (
+        "d = ConvTranspose<strides = [2], dilations = [2], output_shape = [9]>(x, w)"
+        " y = ConvTranspose<strides = [2], pads = [1, 1], output_padding = [1]>(d, w)"
+    )
+    graph = f"(float[1,1,n] x, float[1,1,3] w) => (float[1,1,m] y) {{ {body} }}"
+    program = r.left_alone(parser.parse_model(f'<ir_version: 11, opset_import: ["": 22]> g {graph}'), RULE)
+    assert program.opset == 22 and not r.refusals(program)
 
 
 def test_an_operand_of_unknown_rank_stays() -> None:

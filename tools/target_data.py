@@ -378,6 +378,7 @@ _KERNEL: dict[str, Check] = {
     "constant": list_of(is_count),
     "graph_inputs": maybe(is_count),
     "query": is_text,
+    "directml": list_of(is_name),
     "not_onnx": map_of(is_text),
     **dict.fromkeys(("release", "types_release"), lambda value: value == "" or is_level(value)),
 }

@@ -36,6 +36,8 @@ _ELSEWHERE = {
     "fused-output": "the output becomes a copy (Identity)",
     "norm-f16": "`--accumulate f32`",
     "skip-norm-f16": "`--accumulate f32`",
+    "lp-pool-f16": "`--accumulate f32`",
+    "sum-f16": "`--accumulate f32`",
 }
 
 

@@ -9,6 +9,10 @@ from onnx import NodeProto
 from dmlc.ir import Shape, product
 from dmlc.onnx_schema.einsum import Equation
 from dmlc.placement.activations import fused_activation, host_of
+from dmlc.placement.bounds import bound_of
+from dmlc.placement.half_faults import powers_overflow, sums_many
+from dmlc.placement.quantized_faults import has_blocks, is_between_quantizations, keeps_one_quantization
+from dmlc.placement.transposed_faults import has_wrong_size, has_wrong_start, pads_a_line
 from dmlc.placement.typed_node import TypedNode
 from dmlc.placement.values import KnownType, ValueScope, attribute
 from dmlc.targets.activations import HOSTS
@@ -17,14 +21,6 @@ from dmlc.targets.provider import Failure, Kernel, ProviderRow
 
 #: Operand numbers of MultiHeadAttention.
 _MASK, _ATTENTION_BIAS, _PAST_KEY = 4, 5, 6
-#: Operators whose results lie in [-256, 256], and operators that keep such a range.
-_BOUNDED = frozenset(("Cos", "Erf", "HardSigmoid", "Hardmax", "Sigmoid", "Sin", "Softmax", "Softsign", "Tanh"))
-_KEEPS_RANGE = frozenset(
-    (
-        *("AveragePool", "Concat", "Dropout", "Expand", "Flatten", "Gather", "Identity", "MaxPool", "Neg", "Reshape"),
-        *("Slice", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze"),
-    )
-)
 _LARGEST_SMALL = 256
 _STEPS = 8
 
@@ -72,6 +68,19 @@ def _partial_block(node: TypedNode) -> bool:
     return isinstance(columns, int) and isinstance(block, int) and block > 0 and columns % block != 0
 
 
+def _is_one_number(node: TypedNode) -> bool:
+    """True if the result is one number, without axes."""
+    return node.results[0].rank == 0
+
+
+def _resized_to_one(node: TypedNode) -> bool:
+    """True if an axis of more than one element is resized to one."""
+    x, y = node.given(0), node.results[0]
+    if x is None or x.shape is None or y.shape is None:
+        return False
+    return any(new == 1 and isinstance(old, int) and old > 1 for old, new in zip(x.shape, y.shape, strict=False))
+
+
 CONDITIONS: Mapping[str, Callable[[TypedNode], bool]] = {
     "bias-broadcasts": _bias_broadcasts,
     "keys-by-head": _keys_by_head,
@@ -79,6 +88,12 @@ CONDITIONS: Mapping[str, Callable[[TypedNode], bool]] = {
     "large-batch": _large_batch,
     "product-of-letters": _product_of_letters,
     "partial-block": _partial_block,
+    "pads-a-line": pads_a_line,
+    "transposed-size": has_wrong_size,
+    "transposed-start": has_wrong_start,
+    "many-elements": sums_many,
+    "one-number": _is_one_number,
+    "resized-to-one": _resized_to_one,
 }
 
 
@@ -119,37 +134,8 @@ def _is_unbounded(node: NodeProto, scope: ValueScope) -> bool:
     if node.op_type == "EmbedLayerNormalization":
         return True
     read = node.input[: 2 if node.op_type.startswith("Skip") else 1]
-    return not all(_is_bounded(name, scope) for name in read)
-
-
-def _is_bounded(name: str, scope: ValueScope) -> bool:
-    """True if the operators before a value show that its elements lie in [-256, 256]."""
-    for _ in range(_STEPS):
-        found = scope.made_by.get(name)
-        if found is None:
-            return False
-        if found.op_type in _BOUNDED or _is_clipped(found, scope) or _is_cast_of_bytes(found, scope):
-            return True
-        if found.op_type not in _KEEPS_RANGE or (found.op_type == "Concat" and len(set(found.input)) > 1):
-            return False
-        name = found.input[0]
-    return False
-
-
-def _is_clipped(node: NodeProto, scope: ValueScope) -> bool:
-    if node.op_type != "Clip":
-        return False
-    bounds = [attribute(node, name) for name in ("min", "max")]
-    for index, name in enumerate(node.input[1:3]):
-        found = scope.floats.get(name)
-        bounds[index] = None if found is None else found.number
-    return all(isinstance(bound, (int, float)) and abs(bound) <= _LARGEST_SMALL for bound in bounds)
-
-
-def _is_cast_of_bytes(node: NodeProto, scope: ValueScope) -> bool:
-    if node.op_type != "Cast":
-        return False
-    return scope.of(node.input[0]).dtype in ("bool", "i8", "u8")
+    bounds = [bound_of(name, scope) for name in read]
+    return not all(bound is not None and bound <= _LARGEST_SMALL for bound in bounds)
 
 
 #: Properties of a node, its costs among them, that the nodes around it decide: two nodes with the same operands may
@@ -158,6 +144,10 @@ AROUND: Mapping[str, Callable[[NodeProto, ValueScope], bool]] = {
     "split-gate": is_split_gate,
     "loses-its-result": _loses_its_result,
     "unbounded": _is_unbounded,
+    "between-quantizations": is_between_quantizations,
+    "one-quantization": keeps_one_quantization,
+    "blocks": has_blocks,
+    "powers-overflow": powers_overflow,
     "within-another": lambda node, scope: host_of(node, scope) is not None,
 }
 _NORMS = ("LayerNormalization", "SimplifiedLayerNormalization", "InstanceNormalization", "MeanVarianceNormalization")
@@ -166,6 +156,10 @@ _OPERATORS = {
     "split-gate": frozenset(("Mul",)),
     "loses-its-result": frozenset(HOSTS),
     "unbounded": frozenset((*_NORMS, *_SKIP_NORMS)),
+    "between-quantizations": frozenset(("LeakyRelu", "Softmax")),
+    "one-quantization": frozenset(("ReduceMax", "ReduceMin")),
+    "blocks": frozenset(("DequantizeLinear", "QuantizeLinear")),
+    "powers-overflow": frozenset(("GlobalLpPool", "LpPool")),
     "within-another": HOSTS["MatMul"],
 }
 _ASKED = {

@@ -23,8 +23,13 @@ from dmlc.targets.provider import COVERED_DOMAINS, Kernel, ProviderRow
 PROVIDER, CPU, FOLDED, UNKNOWN = "provider", "cpu", "folded", "unknown"
 #: Constants up to this size do not hold a node back from the CPU (onnxruntime, GetCpuPreferredNodes).
 _SMALL = 100
-_RANDOM = frozenset(
-    ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial")
+#: Operators that ONNX Runtime does not compute while it loads a model: random ones, and those that its fusions of
+#: quantized operators look for (onnxruntime pull request 6643; seen with onnxruntime 1.32).
+_UNFOLDED = frozenset(
+    (
+        *("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),
+        "DequantizeLinear",
+    )
 )
 #: Operators whose result is a shape or a size.
 _SHAPES = frozenset(("Shape", "Size"))
@@ -125,7 +130,7 @@ def _fails(node: TypedNode, found: Looked, reason: str) -> Finding:
 
 def _is_folded(node: TypedNode) -> bool:
     """Return whether ONNX Runtime computes the node while it loads the model (constant folding, level 1)."""
-    if graphs_of(node.proto) or node.op in _RANDOM or node.domain not in ("", MICROSOFT):
+    if graphs_of(node.proto) or node.op in _UNFOLDED or node.domain not in ("", MICROSOFT):
         return False
     if node.op in _SHAPES and node.domain == "" and node.operands and node.operands[0].static:
         return True
@@ -254,6 +259,7 @@ def _kept_off_at(opset: int, node: TypedNode, row: ProviderRow, capabilities: Ca
 
 
 def _on_provider(node: TypedNode, row: ProviderRow, kernel: Kernel, capabilities: Capabilities, level: str) -> Looked:
+    row = row.of_kernel(kernel)
     source = capabilities.cite(node.label)
     letters = _letters(node, row)
     cause = _types_refused(node, row, kernel, letters, capabilities.target.release)

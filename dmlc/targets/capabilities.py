@@ -107,6 +107,7 @@ class Capabilities:
         kernel, row = self.kernel(op_type), self.row(op_type)
         if kernel is None or row is None:
             return frozenset()
+        row = row.of_kernel(kernel)
         known = operator_rows().get(row.directml[0]) if row.directml else None
         limits = [] if known is None or row.tensors is None else self._limits(known, row, parameter)
         return frozenset(

@@ -21,6 +21,7 @@ class Kernel(Struct, frozen=True):
     """A kernel: the types by type parameter; ``constant`` are the inputs that must be initializers for a fused graph.
 
     ``graph_inputs`` is the number of inputs that a node in a graph has, ``query`` the provider's own further check.
+    ``directml`` are its DirectML operators where they are other than the row's.
     ``release`` is the first onnxruntime with the kernel, ``types_release`` with these types. ``not_onnx`` are those of
     its types that ONNX does not have for the operator: no model has such a node.
     """
@@ -30,6 +31,7 @@ class Kernel(Struct, frozen=True):
     constant: frozenset[int] = frozenset()
     graph_inputs: int | None = None
     query: str = ""
+    directml: tuple[str, ...] = ()
     release: str = ""
     types_release: str = ""
     not_onnx: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -74,6 +76,10 @@ class ProviderRow(Struct, frozen=True):
             return self
         form = next((e for e in self.earlier if level_key(release) <= level_key(e.until)), None)
         return self if form is None else replace(self, directml=form.directml, tensors=form.tensors)
+
+    def of_kernel(self, kernel: Kernel) -> ProviderRow:
+        """The row with the DirectML operators of one of its kernels."""
+        return replace(self, directml=kernel.directml, tensors=None) if kernel.directml else self
 
     def usable(self, opset: int) -> bool:
         return any(first <= opset <= last for first, last in self.opsets)
@@ -255,6 +261,7 @@ def _kernel(raw: dict[str, Any]) -> Kernel:
         constant=frozenset(raw.get("constant", ())),
         graph_inputs=raw.get("graph_inputs"),
         query=raw.get("query", ""),
+        directml=tuple(raw.get("directml", ())),
         release=raw.get("release", ""),
         types_release=raw.get("types_release", ""),
         not_onnx={name: frozenset(text.split()) for name, text in raw.get("not_onnx", {}).items()},

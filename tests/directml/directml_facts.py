@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
 
 _TYPES = {
     "f32": TensorProto.FLOAT, "f64": TensorProto.DOUBLE, "i32": TensorProto.INT32, "i64": TensorProto.INT64,
@@ -237,6 +237,25 @@ def _mha_past(length: int = 2) -> Fact:
 
 _SKIP, _SKIP_RMS = "com.microsoft.SkipLayerNormalization", "com.microsoft.SkipSimplifiedLayerNormalization"
 
+_QUANTIZED = "<float s = {0.1}, uint8 z = {3}, int64[1] k = {1}>"
+_PARTS = "<float[2,2] s = {0.1, 0.2, 0.3, 0.4}, int8[2,2] z = {0, 1, 2, 3}>"
+
+
+def _text(opset: int, body: str) -> Fact:
+    """A model in ONNX's text form, fed with numbers from 1 to 7 as far as its inputs have them."""
+    made = parser.parse_model(f'<ir_version: 10, opset_import: ["": {opset}, "com.microsoft": 1]> g {body}')
+    data = {}
+    for info in made.graph.input:
+        shape = [dim.dim_value for dim in info.type.tensor_type.shape.dim]
+        dtype = helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type)
+        data[info.name] = _of(*shape, dtype=dtype.name)["x"]
+    return made, data
+
+
+def _transposed(shapes: str, attributes: str, result: str = "n,m,h,w") -> Fact:
+    return _text(17, f"({shapes}) => (float[{result}] y) {{ y = ConvTranspose<{attributes}>(x, w) }}")
+
+
 #: By the row's id.
 FACTS: dict[str, Callable[[], Fact]] = {
     "reduce-integers": lambda: _model(
@@ -332,6 +351,46 @@ FACTS: dict[str, Callable[[], Fact]] = {
     ),
     "lp-epsilon": lambda: _given("LpNormalization", [[2, 3]], [[2, 3]], axis=1),
     "fused-output": activated,
+    "quantized-extreme": lambda: _text(
+        18,
+        f"(uint8[2,4] x) => (uint8[2,1] y) {_QUANTIZED}"
+        " { a = DequantizeLinear(x, s, z) b = ReduceMax(a, k) y = QuantizeLinear(b, s, z) }",
+    ),
+    "quantize-blocks": lambda: _text(
+        21, f"(int8[2,4] x) => (float[2,4] y) {_PARTS} {{ y = DequantizeLinear<axis = 1, block_size = 2>(x, s, z) }}"
+    ),
+    "quantize-4-bit": lambda: _text(
+        21,
+        "(float[3,3] x) => (float[3,3] y) <float s = {1.0}, uint4 z = {1}>"
+        " { q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z) }",
+    ),
+    "lp-pool-f16": lambda: _text(
+        18, "(float16[1,1,4,4] x) => (float16[1,1,2,2] y) { y = LpPool<kernel_shape = [2,2], strides = [2,2]>(x) }"
+    ),
+    "sum-f16": lambda: _text(18, "(float16[4,1025] x) => (float16[1,1] y) { y = ReduceMean(x) }"),
+    "conv-transpose-line": lambda: _transposed(
+        "float[1,2,5] x, float[2,1,3] w", "group = 2, strides = [2], pads = [1,1], output_padding = [1]", "n,m,w"
+    ),
+    "conv-transpose-size": lambda: _transposed(
+        "float[1,2,5,5] x, float[2,1,3,3] w", 'strides = [2,2], auto_pad = "SAME_UPPER"'
+    ),
+    "conv-transpose-start": lambda: _transposed(
+        "float[1,2,4,4] x, float[2,1,3,3] w", "strides = [2,2], output_shape = [9,9], output_padding = [1,1]"
+    ),
+    "reshape-allowzero": lambda: _text(
+        17, "(float[2,3,4] x) => (float[2,12] y) <int64[2] k = {2, -1}> { y = Reshape<allowzero = 1>(x, k) }"
+    ),
+    "slice-steps": lambda: _text(
+        17,
+        "(float[6,3] x) => (float[3,3] y) <int64[1] a = {0}, int64[1] b = {6}, int64[1] c = {2}>"
+        " { y = Slice(x, a, b, , c) }",
+    ),
+    "gather-nd-number": lambda: _text(17, "(float[2,3] x) => (float y) <int64[2] i = {1, 2}> { y = GatherND(x, i) }"),
+    "resize-pytorch-pixel": lambda: _text(
+        17,
+        "(float[1,1,4,4] x) => (float[1,1,1,8] y) <int64[4] k = {1, 1, 1, 8}>"
+        ' { y = Resize<mode = "linear", coordinate_transformation_mode = "pytorch_half_pixel">(x, , , k) }',
+    ),
     "gelu": lambda: _model(("Gelu", {}), _of(2, 4), [("f32", [2, 4])], 20),
     "fast-gelu": lambda: _model(("com.microsoft.FastGelu", {}), _of(2, 4), [("f32", [2, 4])], 17),
 }

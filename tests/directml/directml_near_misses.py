@@ -127,6 +127,29 @@ _TEXTS: dict[str, tuple[int, str]] = {
     "quantized-attention-past": (17, f"{_QUANTIZED}<num_heads = 1>(x, w, b, s, s, m) }}"),
     "quantized-sigmoid": (17, "(uint8[2,3] x) => (uint8[2,3] y) { s = Constant<value = float {0.1}>()"
                               " z = Constant<value = uint8 {2}>() y = com.microsoft.QLinearSigmoid(x, s, z, s, z) }"),
+    "quantized-extreme": (18, "(uint8[2,4] x) => (uint8[2,1] y)"
+                              " <float s = {0.1}, float t = {0.2}, uint8 z = {3}, int64[1] k = {1}>"
+                              " { a = DequantizeLinear(x, s, z) b = ReduceMax(a, k) y = QuantizeLinear(b, t, z) }"),
+    "quantize-blocks": (21, "(int8[2,4] x, float[4] s) => (float[2,4] y)"
+                            " { y = DequantizeLinear<axis = 1, block_size = 0>(x, s) }"),
+    "quantize-4-bit": (21, "(float[3,3] x, float s, uint8 z) => (uint8[3,3] y) { y = QuantizeLinear(x, s, z) }"),
+    "lp-pool-f16": (18, "(float16[1,1,4,4] x) => (float16[1,1,2,2] y)"
+                        " { t = Tanh(x) y = LpPool<kernel_shape = [2,2], strides = [2,2]>(t) }"),
+    "sum-f16": (18, "(float16[4,1024] x) => (float16[1,1] y) { y = ReduceMean(x) }"),
+    "conv-transpose-line": (17, "(float[1,2,5] x, float[2,1,3] w) => (float[1,2,9] y)"
+                                " { y = ConvTranspose<group = 2, strides = [2], pads = [1,1]>(x, w) }"),
+    "conv-transpose-size": (17, "(float[1,2,4,4] x, float[2,1,3,3] w) => (float[1,1,8,8] y)"
+                                ' { y = ConvTranspose<strides = [2,2], auto_pad = "SAME_UPPER">(x, w) }'),
+    "conv-transpose-start": (17, "(float[1,2,5,5] x, float[2,1,3,3] w) => (float[1,1,10,10] y)"
+                                 " { y = ConvTranspose<strides = [2,2], output_shape = [10,10],"
+                                 " output_padding = [1,1]>(x, w) }"),
+    "reshape-allowzero": (17, "(float[2,3,4] x) => (float[2,12] y)"
+                              " { k = Constant<value = int64[2] {2, 12}>() y = Reshape<allowzero = 1>(x, k) }"),
+    "slice-steps": (17, "(float[6,3] x) => (float[4,3] y) <int64[1] a = {0}, int64[1] b = {4}>"
+                        " { y = Slice(x, a, b) }"),
+    "gather-nd-number": (17, "(float[2,3] x, int64[1,2] i) => (float[1] y) { y = GatherND(x, i) }"),
+    "resize-pytorch-pixel": (17, "(float[1,1,4,4] x) => (float[1,1,1,8] y) <int64[4] k = {1, 1, 1, 8}>"
+                                 ' { y = Resize<mode = "linear">(x, , , k) }'),
     "weight-block": (17, "(float[1,3,32] x, uint8[2,2,8] w, float[4] s) => (float[1,3,2] y)"
                          " { y = com.microsoft.MatMulNBits<K = 32, N = 2, bits = 4, block_size = 16>(x, w, s) }"),
 }  # fmt: skip

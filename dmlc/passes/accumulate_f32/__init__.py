@@ -1,4 +1,4 @@
-"""``accumulate-f32``: norms, and written-out squares and variances, of f16 are computed in f32 where asked for."""
+"""``accumulate-f32``: norms, long sums, written-out squares and variances, of f16 are computed in f32 on request."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ class AccumulateF32(Pass, frozen=True):
     """
 
     name: ClassVar[str] = "accumulate-f32"
-    summary: ClassVar[str] = "Compute normalizations, and written-out squares, products and variances, of f16 in f32."
+    summary: ClassVar[str] = (
+        "Compute norms, Lp poolings, long sums, and written-out squares and products, of f16 in f32."
+    )
     rewrite_class: ClassVar[str] = REASSOCIATES
 
     def run(self, graph: Graph, context: PassContext) -> bool:

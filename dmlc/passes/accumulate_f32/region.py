@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from dmlc.ir import Attributes, Graph, Node, Value
+from dmlc.ir import Attributes, Graph, Node, Value, product
 from dmlc.ir.dtype import f16, f32
 from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.ops.binary import ADD, DIV, MAX, MIN, MUL, POW, SUB
@@ -16,12 +16,20 @@ from dmlc.ops.elementwise import ABS, LOG, NEG, RECIPROCAL, SQRT
 from dmlc.ops.move import RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE
 from dmlc.ops.normalize import LAYER_NORM, RMS_NORM
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
-from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE, REDUCTIONS
+from dmlc.ops.reduce import (
+    REDUCE_L1,
+    REDUCE_LOG_SUM,
+    REDUCE_MEAN,
+    REDUCE_SUM,
+    REDUCE_SUM_SQUARE,
+    REDUCTIONS,
+)
 from dmlc.passes.patterns import made_by, scalar_of
+from dmlc.targets.directml import MEASURED_SUM
 
 #: Reductions that square, and others.
 _SQUARING = tuple([op for op in REDUCTIONS if op.before == "square"])
-_ROOTS = (*_SQUARING, REDUCE_SUM, REDUCE_MEAN)
+_ROOTS = (*_SQUARING, REDUCE_SUM, REDUCE_MEAN, REDUCE_L1, REDUCE_LOG_SUM)
 _MOVES = (RESHAPE, TRANSPOSE, SQUEEZE, UNSQUEEZE)
 #: Operations that may stand between a product and the reduction.
 _BETWEEN = (*_MOVES, NEG, ADD, SUB, MUL, DIV)
@@ -57,17 +65,25 @@ def is_square(node: Node) -> bool:
 
 def _region(root: Node) -> AccumulationRegion | None:
     region = AccumulationRegion(root, nodes={root: None})
+    is_long = _is_long(root)
     if root.op not in _SQUARING:
-        if not _before(root.operand("x"), region):
+        if not _before(root.operand("x"), region) and not is_long:
             return None
         _after(root, region)
         return region
-    if not _after(root, region):  # the result is what overflows
+    shrinks = _after(root, region)
+    if not shrinks and not is_long:  # the result is what overflows
         return None
     _difference(root.operand("x"), region)
-    if root.op is REDUCE_SUM_SQUARE:
+    if root.op is REDUCE_SUM_SQUARE and shrinks:
         region.products.append(root)
     return region
+
+
+def _is_long(root: Node) -> bool:
+    """Return whether each result is known to be of more elements than DirectML is known to sum in f16."""
+    before, after = product(root.operand("x").shape), product(root.result.shape)
+    return isinstance(before, int) and isinstance(after, int) and before > MEASURED_SUM * after > 0
 
 
 # --- before the reduction
@@ -176,8 +192,10 @@ def _take_product_beside(user: Node, value: Value, region: AccumulationRegion) -
                 region.nodes[mean] = None
 
 
+#: Operators that add squares of f16, or norm by them, by domain and name.
 _OPAQUE = frozenset(
     (
+        *(("", name) for name in ("GlobalLpPool", "LpPool")),
         *(("", name) for name in ("GroupNormalization", "InstanceNormalization", "LayerNormalization")),
         *(("", name) for name in ("MeanVarianceNormalization", "RMSNormalization", "SimplifiedLayerNormalization")),
         *((MICROSOFT, name) for name in ("GroupNorm", "SkipGroupNorm")),
@@ -187,7 +205,7 @@ _OPAQUE = frozenset(
 
 
 def find_norms(graph: Graph) -> list[Node]:
-    """Return the normalizations of f16 tensors, in the order of the graph."""
+    """Return the normalizations and Lp poolings of f16 tensors, in the order of the graph."""
     return [node for node in graph if _is_norm(node)]
 
 

@@ -27,6 +27,7 @@ from dmlc.passes.repair.empty import (
     ScatterOfNothing,
 )
 from dmlc.passes.repair.foreign import ForeignLogSumExp, ForeignMean, ForeignTruth
+from dmlc.passes.repair.forms import GatherOneNumber, PlainReshape, SliceWithAxes
 from dmlc.passes.repair.gelu import ErfGelu, GeluOperator, TanhGelu
 from dmlc.passes.repair.merged_batch import (
     LrnOfFourAxes,
@@ -44,9 +45,11 @@ from dmlc.passes.repair.operators import (
     TileByExpand,
 )
 from dmlc.passes.repair.pads import SliceNegativePads
+from dmlc.passes.repair.quantized import AxisForBlocks, KeepQuantizationApart
 from dmlc.passes.repair.rank import MergeBeside, MergeElementwise, MergeTransposed
 from dmlc.passes.repair.reductions import NarrowExtreme, ReduceManyAxes, ShiftLogSumExp, TopKBySearch
-from dmlc.passes.repair.resize import ResizeByOneFactor, ResizeOfMergedAxes
+from dmlc.passes.repair.resize import FirstOfResized, ResizeByOneFactor, ResizeOfMergedAxes
+from dmlc.passes.repair.transposed import ExplicitTransposedPads
 from dmlc.passes.rewrite import RewritePass, Rule, rewrite
 
 #: Rules for nodes without elements.
@@ -74,11 +77,18 @@ RULES: Sequence[type[Any]] = (
     LpNormInParts,
     TriluOfMergedBatch,
     LrnOfFourAxes,
+    FirstOfResized,
     ResizeByOneFactor,
     ResizeOfMergedAxes,
     PlainSkipNorm,
     SlicesOfGate,
     ExplicitZeroPoints,
+    ExplicitTransposedPads,
+    KeepQuantizationApart,
+    AxisForBlocks,
+    PlainReshape,
+    SliceWithAxes,
+    GatherOneNumber,
     DropUnusedResult,
     *EMPTY_RULES,
     SpellEllipsis,

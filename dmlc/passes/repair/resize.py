@@ -1,4 +1,5 @@
-"""Repairs of Resize: of more axes than DirectML resamples, and of sizes that keep the ratio of the axes."""
+"""Repairs of Resize: of more axes than DirectML resamples, of sizes that keep the ratio of the axes, and to one
+element."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 from dmlc.ir import Dim, Graph, Node, Value, product
 from dmlc.ir.dtype import f32, i64
 from dmlc.ops.constant import constant_of
+from dmlc.ops.move import SLICE, SliceAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.passes.node_maker import Maker
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
@@ -21,6 +23,7 @@ _OPTIONAL_SINCE = 13
 #: Attributes that come with opset 18: what they say without effect, and what is written in another way.
 _POLICY = "keep_aspect_ratio_policy"
 _NEWER = {"antialias": 0, _POLICY: "stretch"}
+_PYTORCH = "pytorch_half_pixel"
 #: Coordinates that move along an axis of factor 1 as well, or are of a part of it.
 _MOVING = ("tf_half_pixel_for_nn", "tf_crop_and_resize")
 #: Axes before those that are resized in the forms that ONNX Runtime's CPU provider resizes linearly, and axes in all.
@@ -135,6 +138,53 @@ class ResizeByOneFactor(Rule[_PolicyMatch]):
         factors = Maker(rewriter).constant(np.full(len(match.before), match.factor), f32)
         record = replace(old, attributes=tuple([pair for pair in old.attributes if pair[0] != _POLICY]))
         return list(rewriter.add_node(OPAQUE, [*root.operands[:_SCALES], factors], record).results)
+
+
+class _FirstMatch(Match, eq=False, kw_only=True):
+    """``axes`` are those that are resized to one element."""
+
+    axes: tuple[int, ...]
+
+
+class FirstOfResized(Rule[_FirstMatch]):
+    """A Resize to one element at PyTorch's coordinates takes the first element of the axis, which is cut out before."""
+
+    name = "first-of-resized"
+    roots = (OPAQUE,)
+    repairs = ("resize-pytorch-pixel",)
+
+    def match(self, node: Node, graph: Graph) -> _FirstMatch | None:
+        (failure,) = self.repairs
+        if not is_opaque(node, "Resize") or self.capabilities.fault(failure, "Resize") is None:
+            return None
+        if attribute_of(node, "coordinate_transformation_mode") != _PYTORCH or node.operands[0] is None:
+            return None
+        sizes = enumerate(zip(node.operand(0).shape, node.result.shape, strict=True))
+        axes = tuple([axis for axis, (old, new) in sizes if new == 1 and isinstance(old, int) and old > 1])
+        return _FirstMatch(node, axes=axes) if axes else None
+
+    def check(self, match: _FirstMatch, graph: Graph) -> Miss | None:
+        root = match.root
+        if any(attribute_of(root, name, usual) != usual for name, usual in _NEWER.items()):
+            return Miss("it has an antialias or a keep_aspect_ratio_policy")
+        if _operand(root, _SIZES) is None and constant_of(_operand(root, _SCALES)) is None:
+            return Miss("its factors are not constant")
+        return None
+
+    def describe(self, match: _FirstMatch) -> str:
+        return "Resize to one element"
+
+    def build(self, match: _FirstMatch, rewriter: Rewriter) -> Sequence[Value]:
+        make, root, count = Maker(rewriter), match.root, len(match.axes)
+        record = SliceAttributes(starts=(0,) * count, ends=(1,) * count, axes=match.axes, steps=(1,) * count)
+        operands: list[Value | None] = [make(SLICE, root.operand(0), attributes=record), *root.operands[1:]]
+        factors = constant_of(_operand(root, _SCALES))
+        if factors is not None:
+            array, rank = factors.array.copy(), root.operand(0).type.rank
+            listed = [axis % rank for axis in attribute_of(root, "axes", tuple(range(rank)))]
+            array[[listed.index(axis) for axis in match.axes]] = 1
+            operands[_SCALES] = make.constant(array, f32)
+        return [rewriter.add(OPAQUE, operands, root.attributes_as(OpaqueAttributes))]
 
 
 def _resized(sizes: Iterable[tuple[Dim, Dim]]) -> int:

@@ -33,6 +33,14 @@ REPAIRED = {
     "einsum-letters": "matmul-of-letters",
     "lp-epsilon": "lp-norm-in-parts",
     "quantized-sigmoid": "explicit-zero-points",
+    "quantize-blocks": "axis-for-blocks",
+    "conv-transpose-line": "explicit-transposed-pads",
+    "conv-transpose-size": "explicit-transposed-pads",
+    "conv-transpose-start": "explicit-transposed-pads",
+    "reshape-allowzero": "plain-reshape",
+    "slice-steps": "slice-with-axes",
+    "gather-nd-number": "gather-one-number",
+    "resize-pytorch-pixel": "first-of-resized",
 }
 
 

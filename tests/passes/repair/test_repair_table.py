@@ -151,6 +151,8 @@ CASES: list[tuple[str, str, Callable[[], Any], int | None, str]] = [
         (name, "fact", lambda name=name: FACTS[name]()[0], None, want)
         for want, names in (
             (REPAIRED, "cast-int-bool matmul-rank split-gate pow-int trilu-rank skip-norm-bias skip-norm-broadcast"),
+            (REPAIRED, "quantize-blocks conv-transpose-line conv-transpose-size"),
+            (REPAIRED, "conv-transpose-start reshape-allowzero slice-steps gather-nd-number resize-pytorch-pixel"),
             (REPAIRED, "lrn-rank lrn-rank-low quantized-sigmoid resize-aspect"),
             (REPAIRED, "einsum-letters einsum-product mha-bias-broadcast gemm-batch lp-epsilon"),
             (REPAIRED, "fused-matmul-rank fused-gemm-batch"),
@@ -159,12 +161,13 @@ CASES: list[tuple[str, str, Callable[[], Any], int | None, str]] = [
             (REFUSED, "gqa-operands gqa-packed gqa-causal gqa-norms attention-rotary"),
             (WARNED, "attention-past quantized-attention-past attention-present attention-causal"),
             (WARNED, "weight-block"),
-            (ADVISED, "norm-f16 skip-norm-f16"),
+            (ADVISED, "norm-f16 skip-norm-f16 lp-pool-f16 sum-f16 quantize-4-bit"),
             (REFUSED, "gqa-rotary gqa-window gqa-softcap gqa-smooth"),
             (WARNED, "batch-norm-mixed simplified-norm-results skip-norm-results mvn-epsilon"),
         )
         for name in names.split()
     ],
+    ("quantized-extreme", "at 18", lambda: FACTS["quantized-extreme"]()[0], 18, REPAIRED),
     ("pow-int", "negative", lambda: power(-1), None, REFUSED),
     ("gelu", "none", lambda: one("Gelu", [[2, 3]], [2, 3]), None, REPAIRED),
     ("gelu", "tanh", lambda: one("Gelu", [[2, 3]], [2, 3], approximate="tanh"), None, REPAIRED),

@@ -402,7 +402,7 @@ class _Case:
         return out
 
     def _result(self, run: Callable[[Feeds], dict[str, Any] | None], how: str) -> dict[str, Any] | None:
-        """What the result gives; None where it fails, which is noted, or is not asked."""
+        """Run the result; None where it fails, which is recorded, or where it is not asked."""
         try:
             return run(self.feeds)
         except (RunFailed, NotVerifiable) as error:

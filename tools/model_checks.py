@@ -24,10 +24,8 @@ _OWN_DOMAIN = "onnxruntime"
 ort.set_default_logger_severity(4)
 
 
-def session(
-    model: ModelProto, folder: Path | None = None, *, optimized: bool = False, without: tuple[str, ...] = ()
-) -> ort.InferenceSession:
-    """A session on the CPU provider, ``without`` some optimizations. Raises what ONNX Runtime raises on loading."""
+def session(model: ModelProto, folder: Path | None = None, *, optimized: bool = False) -> ort.InferenceSession:
+    """A session on the CPU provider. Raises what ONNX Runtime raises on loading."""
     options = ort.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -35,8 +33,7 @@ def session(
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     if folder is not None:
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
-    providers = ["CPUExecutionProvider"]
-    return ort.InferenceSession(model.SerializeToString(), options, providers, disabled_optimizers=list(without))
+    return ort.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
 
 
 def run(found: ort.InferenceSession, feeds: Mapping[str, Any]) -> dict[str, Any]:

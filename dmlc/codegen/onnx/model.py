@@ -13,6 +13,7 @@ from onnx import ModelProto
 from dmlc import __version__
 from dmlc.codegen.artifact import Artifact, signature_of
 from dmlc.codegen.onnx.annotations import ir_version_of
+from dmlc.codegen.onnx.apart import apart, may_divide_one
 from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.codegen.onnx.fused_results import keep_fused_results
 from dmlc.codegen.onnx.initializers import name_initializers
@@ -92,9 +93,10 @@ def emit_nodes(emitter: Emitter, watch: RoundingWatch) -> None:
         if emitter.reuse(node):
             continue
         is_shorter = node.op in RESHAPES and emitter.is_laid_out(node.operand("x"))
-        if node.origin is None or is_shorter or not _pass_on()(emitter, node, inside):
+        keeps_apart = may_divide_one(emitter, node)
+        if node.origin is None or is_shorter or keeps_apart or not _pass_on()(emitter, node, inside):
             _check_rank(node, emitter.target)
-            _lower(emitter, node, watch)
+            _lower(emitter, node, watch, keeps_apart=keeps_apart)
         for value in node.results:
             if emitter.is_written(value):
                 emitter.hold(value)
@@ -108,7 +110,7 @@ def _pass_on() -> Callable[[Emitter, Node, Callable[[Emitter], None]], bool]:
     return pass_on
 
 
-def _lower(emitter: Emitter, node: Node, watch: RoundingWatch) -> None:
+def _lower(emitter: Emitter, node: Node, watch: RoundingWatch, *, keeps_apart: bool) -> None:
     lowering = lowering_of(node.op)
     if lowering is None:
         raise fail(INTERNAL, f"{node.op.name} has no ONNX lowering", *_labels(node), exit_code=3)
@@ -116,7 +118,10 @@ def _lower(emitter: Emitter, node: Node, watch: RoundingWatch) -> None:
     if emitter.target.native_f16:
         watch.visit(node, emitter.base)
     out = lowering(emitter, node)
-    emitter.finish(node, (out,) if isinstance(out, str) else out)
+    results = (out,) if isinstance(out, str) else out
+    if keeps_apart:
+        results = [apart(emitter, results[0], node.operand(0).type.dtype)]
+    emitter.finish(node, results)
 
 
 def _labels(node: Node) -> list[Label]:

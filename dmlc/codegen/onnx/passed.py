@@ -109,6 +109,10 @@ def _write_regions(
             region = next(regions)
             captured = [emitter.operand(node, place) for place in region.captures]
             captured = [unhidden.get(name, name) for name in captured]
+            for value, place in zip(region.captured, region.captures, strict=True):
+                outer = node.operands[place]
+                assert outer is not None
+                emitter.shared.captured[value] = outer
             with emitter.shared.types.hiding(emitter.shared.names.called.get(region.graph, ())):
                 graph.CopyFrom(_region(emitter, region, captured, graph, emit_nodes))
 

@@ -18,6 +18,7 @@ from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.codegen.onnx.fused_results import keep_fused_results
 from dmlc.codegen.onnx.initializers import name_initializers
 from dmlc.codegen.onnx.metadata import keyed, open_dims
+from dmlc.codegen.onnx.named_axes import names_axes
 from dmlc.codegen.onnx.registry import lowering_of
 from dmlc.codegen.onnx.rounding import RoundingWatch
 from dmlc.codegen.onnx.writer import value_info, weight_proto
@@ -92,14 +93,20 @@ def emit_nodes(emitter: Emitter, watch: RoundingWatch) -> None:
             continue
         if emitter.reuse(node):
             continue
-        is_shorter = node.op in RESHAPES and emitter.is_laid_out(node.operand("x"))
         keeps_apart = may_divide_one(emitter, node)
-        if node.origin is None or is_shorter or keeps_apart or not _pass_on()(emitter, node, inside):
-            _check_rank(node, emitter.target)
+        is_rewritten = keeps_apart or _is_rewritten(emitter, node)
+        if node.origin is None or is_rewritten or not _pass_on()(emitter, node, inside):
+            if node.origin is None or not is_rewritten:
+                _check_rank(node, emitter.target)
             _lower(emitter, node, watch, keeps_apart=keeps_apart)
         for value in node.results:
             if emitter.is_written(value):
                 emitter.hold(value)
+
+
+def _is_rewritten(emitter: Emitter, node: Node) -> bool:
+    """Return whether the form that the node has in its model is not the one to emit."""
+    return (node.op in RESHAPES and emitter.is_laid_out(node.operand("x"))) or names_axes(emitter, node)
 
 
 @cache

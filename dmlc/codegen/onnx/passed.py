@@ -9,6 +9,7 @@ from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorPro
 
 from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.codegen.onnx.metadata import other_entries
+from dmlc.codegen.onnx.named_axes import names_axes, of_all_axes
 from dmlc.codegen.onnx.registry import lowers
 from dmlc.codegen.onnx.writer import attribute_proto, tensor_proto
 from dmlc.ir import Node, Region, Tensor
@@ -170,11 +171,14 @@ def opaque(emitter: Emitter, node: Node) -> Sequence[str]:
     a = node.attributes_as(OpaqueAttributes)
     if a.op_type == "Initializer":
         return [_foreign_weight(emitter, node, a)]
+    gone = ("axes",) if names_axes(emitter, node) else ()
+    operands = of_all_axes(emitter, node) if gone else [emitter.of(v) for v in node.operands]
     protos = []
     for name, value in a.attributes:
+        if name in gone:
+            continue
         plain = tensor_proto(value.array) if isinstance(value, Tensor) else value
         protos.append(attribute_proto(name, plain))
-    operands = [emitter.of(v) for v in node.operands]
     if a.domain == MICROSOFT:
         emitter.note(f"{a.full_name} is ONNX Runtime's own operator: onnx's checker does not know it")
     return emitter.ops(a.op_type, operands, len(node.results), domain=a.domain, protos=protos)

@@ -13,7 +13,7 @@ from dmlc.codegen.onnx.named_axes import names_axes, of_all_axes
 from dmlc.codegen.onnx.registry import lowers
 from dmlc.codegen.onnx.writer import attribute_proto, tensor_proto
 from dmlc.ir import Node, Region, Tensor
-from dmlc.onnx_schema.declared import believed, completed, contradicts
+from dmlc.onnx_schema.declared import believed, completed, contradicts, open_negative_sizes
 from dmlc.onnx_schema.domains import MICROSOFT, plain_domain
 from dmlc.onnx_schema.moves.draft import NOTHING
 from dmlc.onnx_schema.nested import graphs_in
@@ -126,6 +126,7 @@ def _region(
         declared = inner.proto.input.add()
         declared.CopyFrom(info)
         declared.type.CopyFrom(believed(info.type, type_proto(value.type)))
+        open_negative_sizes(declared.type)
         declared.name = inner.name_formal(value)
         inner.hold(value)
     for value, name in zip(region.captured, captured, strict=True):
@@ -137,6 +138,7 @@ def _region(
     inner.declare_values()
     for made, info, (_, value) in zip(inner.proto.output, old.output, region.graph.outputs, strict=True):
         made.type.CopyFrom(completed(info.type, type_proto(value.type)))
+        open_negative_sizes(made.type)
     if old.HasField("doc_string"):
         inner.proto.doc_string = old.doc_string
     return inner.proto

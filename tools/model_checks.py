@@ -30,10 +30,9 @@ def session(
     *,
     optimized: bool = False,
     level: ort.GraphOptimizationLevel | None = None,
-    without: tuple[str, ...] = (),
 ) -> ort.InferenceSession:
-    """A session on the CPU provider with all optimizations, with none, or with those of a level; ``without`` names some
-    to leave out. Raises what ONNX Runtime raises on loading."""
+    """A session on the CPU provider with all optimizations, with none, or with those of a level. Raises what ONNX Runtime
+    raises on loading."""
     options = ort.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -43,8 +42,7 @@ def session(
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     if folder is not None:
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
-    providers = ["CPUExecutionProvider"]
-    return ort.InferenceSession(model.SerializeToString(), options, providers, disabled_optimizers=list(without))
+    return ort.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
 
 
 def run(found: ort.InferenceSession, feeds: Mapping[str, Any]) -> dict[str, Any]:

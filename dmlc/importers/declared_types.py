@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from onnx import GraphProto, ModelProto, TensorProto, TypeProto
 
@@ -27,6 +27,7 @@ class DeclaredTypes:
         self._named = {d.dim_param for i in model.graph.input for d in i.type.tensor_type.shape.dim}
         self._tables: dict[Path, dict[str, TypeProto]] = {}
         self._meant: dict[str, Dim] = {}
+        self._by_data: set[str] = set()
 
     def find(self, path: Path, name: str) -> TensorType:
         """The type that is declared for a value of the graph at ``path``; unknown where none is."""
@@ -37,15 +38,24 @@ class DeclaredTypes:
             table = self._tables[path] = {name: type for name, type in found.items() if type.WhichOneof("value")}
         return type_of(table.get(name), self._binding, self._fresh, self._size)
 
+    def depend_on_data(self, dims: Iterable[str]) -> None:
+        """Record dims that no size of an input decides."""
+        self._by_data.update(dims)
+
+    def is_by_data(self, size: Dim) -> bool:
+        """Return whether a size depends on data."""
+        return not self._by_data.isdisjoint(dim_names(size))
+
     def believed(self, claimed: Dim, own: Dim) -> Dim:
         """The size that is claimed in place of ``own``, an open one, or ``own``.
 
         A name that no input declares names the first size that is claimed by it. It never makes two sizes equal:
-        exporters give one name to sizes that differ.
+        exporters give one name to sizes that differ. A size that depends on data is not the size of an input either.
         """
-        made_up = dim_names(claimed) - self._named
+        names = dim_names(claimed)
+        made_up = names - self._named
         if not made_up:
-            return claimed
+            return own if names and self.is_by_data(own) else claimed
         is_name = isinstance(claimed, DimExpr) and claimed.name is not None
         return claimed if is_name and self._meant.setdefault(str(claimed), own) == own else own
 

@@ -25,7 +25,7 @@ from dmlc.importers.weights import stored
 from dmlc.inference.protos import NO_NAMES
 from dmlc.ir import DimTable, ForeignType, Graph, Region, StoredTensor, Tensor, Value
 from dmlc.ir.providers import record_providers
-from dmlc.onnx_schema.declared import believed, declared_dims, own_dims
+from dmlc.onnx_schema.declared import believed, declared_dims, open_negative_sizes, own_dims
 from dmlc.onnx_schema.domains import imported_versions
 from dmlc.onnx_schema.functions import check_functions
 from dmlc.onnx_schema.inlining import inlined
@@ -353,6 +353,7 @@ class _Importer:
         frame.graph.value_info.extend([info for info in self.inlined if info.name not in there])
         for info in frame.graph.value_info:
             bind(info.type, self.binding)
+            open_negative_sizes(info.type)
         names = {size.dim_param for info in source.input for size in info.type.tensor_type.shape.dim} - NO_NAMES
         outputs = [corrected(scope, info, names, has_new_sizes=self.completes) for info in source.output]
         return ModelOrigin(
@@ -362,12 +363,11 @@ class _Importer:
     def _infos(self, infos: Sequence[ValueInfoProto]) -> dict[str, ValueInfoProto]:
         out = {}
         for info in infos:
-            if self.binding:
-                copy = ValueInfoProto()
-                copy.CopyFrom(info)
-                bind(copy.type, self.binding)
-                info = copy
-            out[info.name] = info
+            copy = ValueInfoProto()
+            copy.CopyFrom(info)
+            bind(copy.type, self.binding)
+            open_negative_sizes(copy.type)
+            out[info.name] = copy
         return out
 
 

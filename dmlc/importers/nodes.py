@@ -191,12 +191,14 @@ class NodeReader:
             reading.op_type, reading.domain, reading.opset, reading.inputs, attributes, len(reading.outputs)
         )
         found, certain, query = facts.ask(asked)
+        why = query.fault  # by sizes that nodes compute: such a model loads
         if not facts.are_certain(reading.inputs):
             certain, query = facts.ask_certain(asked)
+        why = query.failure or why
         if query.fault:
             self.check.shapes(listed, reading.domain, query.fault)
-        elif query.failure and not self.scope.path:  # a graph inside a node may never run
-            self.check.fails(listed, reading.domain, query.failure)
+        elif why and not self.scope.path:  # a graph inside a node may never run
+            self.check.fails(listed, reading.domain, why)
         return found, certain
 
     def _record(self, node: Node, certain: Sequence[Fact]) -> None:

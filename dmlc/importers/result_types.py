@@ -5,14 +5,14 @@ A declaration that the inference contradicts is not believed (``dmlc.importers.c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from onnx import TypeProto
 
 from dmlc.importers.dim_text import simpler
 from dmlc.importers.registry import Reading
 from dmlc.importers.types import type_of
-from dmlc.inference import Fact, protos
+from dmlc.inference import Fact, counts_elements, protos
 from dmlc.inference.claimed import claimed_types
 from dmlc.inference.joins import GraphsInside, differ
 from dmlc.ir import UNKNOWN, Dim, ForeignType, Region, TensorType, dim_names
@@ -34,18 +34,41 @@ def result_types(
         own = list(map(protos.type_of, facts))
     else:
         own = [UNKNOWN] * len(names) if regions else _claimed(reading, versions)
+    new_dim = _new_sizes(reading, own, by_data=inside is not None)
     out: list[TensorType] = []
     for index, (name, type) in enumerate(zip(names, own, strict=True)):
         if not name:
             out.append(UNKNOWN)
             continue
         if inside is not None:
-            type = inside.joined(index, scope.new_dim) or type
+            type = inside.joined(index, new_dim) or type
         if _open_sizes(type):
-            sources = [] if inside is None else inside.sources(index, scope.new_dim)
-            type = _completed(reading, type, scope.types.find(path, name), sources)
+            sources = [] if inside is None else inside.sources(index, new_dim)
+            type = _completed(reading, type, scope.types.find(path, name), sources, new_dim)
         out.append(type)
     return out
+
+
+def _new_sizes(reading: Reading, own: Sequence[TensorType], *, by_data: bool) -> Callable[[], Dim]:
+    """Return what makes the dims of sizes that only this node provides; those of ``own`` are made already.
+
+    They depend on data (``by_data``) if the node counts elements, if a size of an operand depends on data, or if the
+    node holds graphs: a condition decides which of them runs, or how often."""
+    scope = reading.scope
+    operands = [value for value in reading.inputs if value is not None]
+    by_data = by_data or counts_elements(reading.domain, reading.op_type)
+    by_data = by_data or any(scope.types.is_by_data(size) for value in operands for size in value.shape)
+    if not by_data:
+        return scope.new_dim
+    known = {name for value in operands for size in value.shape for name in dim_names(size)}
+    scope.types.depend_on_data({name for type in own for size in type.shape for name in dim_names(size)} - known)
+
+    def new_dim() -> Dim:
+        dim = scope.new_dim()
+        scope.types.depend_on_data(dim_names(dim))
+        return dim
+
+    return new_dim
 
 
 def _graphs_inside(reading: Reading, regions: Sequence[Region]) -> GraphsInside:
@@ -53,7 +76,13 @@ def _graphs_inside(reading: Reading, regions: Sequence[Region]) -> GraphsInside:
     return GraphsInside(reading.proto, reading.opset, reading.inputs, regions, graph.dims, graph.inputs)
 
 
-def _completed(reading: Reading, own: TensorType, claim: TensorType, sources: Sequence[TensorType]) -> TensorType:
+def _completed(
+    reading: Reading,
+    own: TensorType,
+    claim: TensorType,
+    sources: Sequence[TensorType],
+    new_dim: Callable[[], Dim],
+) -> TensorType:
     """The type with what only the claim knows of it; the type alone where the claim is wrong."""
     if claim is UNKNOWN or any(differ(type, claim) for type in (own, *sources)):
         return own
@@ -63,7 +92,7 @@ def _completed(reading: Reading, own: TensorType, claim: TensorType, sources: Se
             return own
         if isinstance(claim, ForeignType):
             return claim
-        return claim.with_shape(tuple([scope.types.believed(said, scope.new_dim()) for said in claim.shape]))
+        return claim.with_shape(tuple([scope.types.believed(said, new_dim()) for said in claim.shape]))
     if isinstance(claim, ForeignType):
         return own
     sizes = [

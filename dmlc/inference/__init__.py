@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from dmlc.inference.fact import NOTHING, Fact
 from dmlc.inference.query import Query
-from dmlc.inference.registry import has_rule, infer
+from dmlc.inference.registry import counts_elements, has_rule, infer
 
-__all__ = ["NOTHING", "Fact", "Query", "has_rule", "infer"]
+__all__ = ["NOTHING", "Fact", "Query", "counts_elements", "has_rule", "infer"]

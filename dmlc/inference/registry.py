@@ -25,6 +25,8 @@ _MOST_AXES = 4096
 _LARGEST_SIZE = 1 << 63
 
 _RULES: dict[tuple[str, str], list[tuple[int, Rule]]] = {}
+#: Operators, by domain and name, that count elements: sizes of their results depend on data.
+_COUNTING: set[tuple[str, str]] = set()
 _FAMILIES = (
     *("elementwise", "compare", "cast", "reduce", "layout", "index", "generate", "matmul"),
     *("window", "resize", "recurrent", "signal", "sequences", "others", "microsoft", "microsoft_layout", "nchwc"),
@@ -32,8 +34,10 @@ _FAMILIES = (
 )
 
 
-def rule(*names: str, domain: str = "", since: int = 1) -> Callable[[Rule], Rule]:
-    """Register a function as the rule of operators from an opset of their domain on."""
+def rule(*names: str, domain: str = "", since: int = 1, counts: bool = False) -> Callable[[Rule], Rule]:
+    """Register a function as the rule of operators from an opset of their domain on.
+
+    ``counts`` says that a size of a result is a number of elements that the data decide."""
 
     def register(function: Rule) -> Rule:
         for name in names:
@@ -42,6 +46,8 @@ def rule(*names: str, domain: str = "", since: int = 1) -> Callable[[Rule], Rule
                 raise ValueError(f"{name} has two rules at opset {since}")
             rows.append((since, function))
             rows.sort(key=lambda row: row[0])
+            if counts:
+                _COUNTING.add((domain, name))
         return function
 
     return register
@@ -69,6 +75,12 @@ def ruled_operators(domain: str | None = None) -> set[str]:
 
 def has_rule(domain: str, op_type: str, opset: int) -> bool:
     return _find(domain, op_type, opset) is not None
+
+
+def counts_elements(domain: str, op_type: str) -> bool:
+    """Return whether sizes of the operator's results depend on data."""
+    _load()
+    return (domain, op_type) in _COUNTING
 
 
 def infer(query: Query) -> list[Fact]:

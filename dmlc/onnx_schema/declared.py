@@ -45,6 +45,22 @@ def _is_fixed(size: TensorShapeProto.Dimension) -> bool:
     return bool(size.HasField("dim_value") and size.dim_value >= 0)
 
 
+def open_negative_sizes(type: TypeProto) -> bool:
+    """Take away, in place, sizes of -1; return whether there were any.
+
+    ONNX's inference computes with them: two in the operand of a Reshape are -2 in its result, which contradicts a
+    declaration of -1."""
+    kind = type.WhichOneof("value")
+    if kind in _HOLDERS:
+        return open_negative_sizes(getattr(type, kind).elem_type)
+    if kind not in _TENSORS:
+        return False
+    negative = [size for size in getattr(type, kind).shape.dim if size.dim_value < 0]
+    for size in negative:
+        size.ClearField("dim_value")
+    return bool(negative)
+
+
 def believed(declared: TypeProto, found: TypeProto) -> TypeProto:
     """``declared``, or ``found`` where it contradicts that, or where it knows no shape any more."""
     forgotten = found.HasField("tensor_type") and not found.tensor_type.HasField("shape")

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from dmlc.ir import Attributes, Dim, DType, Node, Operation, Value, product
+from dmlc.ir import Attributes, Dim, DimExpr, DType, Node, Operation, Value, product
 from dmlc.ops import INFIX, OPERATIONS
 from dmlc.ops.choose import CAST, CastAttributes
 from dmlc.ops.constant import constant_of
 from dmlc.ops.elementwise import UnaryOperation, attributes_of
+from dmlc.ops.index import FULL, FullAttributes
+from dmlc.ops.literals import attribute_array
 from dmlc.ops.move import RESHAPE, ReshapeAttributes
 from dmlc.passes.rewrite import Rewriter
 
@@ -35,12 +37,17 @@ class Maker:
         return self.rewriter.constant(array.astype(dtype.numpy))
 
     def cast(self, value: Value, dtype: DType) -> Value:
-        """The value in that dtype; itself where it has it, a new constant where it is one."""
+        """The value in that dtype; itself where it has it, a new constant where it is one, or is one number."""
         if value.type.dtype is dtype:
             return value
         data = constant_of(value)
         if data is not None:
             return self.constant(data.array, dtype)
+        if value.producer is not None and value.producer.op is FULL:
+            a = value.producer.attributes_as(FullAttributes)
+            if not isinstance(a.value, DimExpr):
+                number = attribute_array(a.value, a.dtype, "value").astype(dtype.numpy).item()
+                return self(FULL, attributes=FullAttributes(shape=a.shape, value=number, dtype=dtype))
         return self(CAST, value, attributes=CastAttributes(to=dtype))
 
     def reshape(self, value: Value, shape: Sequence[Dim]) -> Value:

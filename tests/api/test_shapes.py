@@ -146,6 +146,35 @@ def test_bound_sizes_that_a_node_refuses_are_not_the_models_fault() -> None:
     assert found.message.startswith("the model does not take N=2, M=3: node Add v: ")
 
 
+def test_bound_sizes_that_a_table_does_not_have_are_refused() -> None:
+    """A slice of 64 positions, up to the length of the input, is added to the input."""
+    text = "s = Shape <start = 1, end = 2> (x) p = Slice (table, zero, s, one) y = Add (x, p)"
+    weights = "int64[1] zero = {0}, int64[1] one = {1}, float one_position = {1}"
+    table = "table = Expand (one_position, shape)"
+    head = '<ir_version: 8, opset_import: ["" : 17]>'
+    source = parser.parse_model(
+        f"{head} g (float[N, L] x) => (float[N, K] y) <{weights}, int64[2] shape = {{1, 64}}> {{ {table} {text} }}"
+    )
+    for given in ({"bind": {"L": 128}}, {"shapes": {"x": (None, 128)}}):
+        found = refused(source, **given)
+        assert found.code.id == ("E0555" if "bind" in given else "E0337")
+        assert found.message.endswith("node Add y: sizes 128 and 64 do not broadcast")
+    program = dmlc.compile(source, bind={"L": 64})
+    x = np.zeros((2, 64), np.float32)
+    assert (program.run({"x": x})["y"] == 1).all()
+
+
+def test_bound_sizes_that_contradict_a_declaration_are_refused() -> None:
+    """The model declares a reshape to a computed shape by a dim: the emitted model would not load."""
+    text = "q = Reshape (x, k) y = Add (q, table)"
+    head = '<ir_version: 8, opset_import: ["" : 17]>'
+    weights = "float[2] table = {1, 1}, float[L] q"
+    source = parser.parse_model(f"{head} g (float[L] x, int64[1] k) => (float[K] y) <{weights}> {{ {text} }}")
+    assert refused(source, bind={"L": 3}).code.id == "E0555"
+    found = dmlc.compile(source, bind={"L": 2}).run({"x": np.zeros(2, np.float32), "k": np.array([2])})
+    assert found["y"].tolist() == [1, 1]
+
+
 # --- programs
 
 

@@ -161,8 +161,10 @@ def test_an_interrupt_leaves_nothing_half_written(folder: Path, monkeypatch: pyt
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == {**before, "o.onnx": b"older"}
 
 
+#: A process that is started where SIGINT is ignored ignores it too, as a shell starts those in the background.
 WAITS = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from {module} import {name} as waited
 def wait(*args, **keywords):
     print("started", flush=True)

@@ -6,6 +6,7 @@ import pytest
 from onnx import ModelProto, parser, shape_inference
 
 import dmlc
+from dmlc.diagnostics import Source
 from tests.rows import each_row
 from tools.canonical_form import canonical_form
 
@@ -100,3 +101,17 @@ def test_a_log_sum_exp_of_nothing_over_computed_axes() -> None:
     model = parser.parse_model(text)
     assert "Exp" not in [node.op_type for node in dmlc.compile(model, target="directml").to_onnx().graph.node]
     check(model, "directml")
+
+
+@each_row("dtype", ("i8", "u8", "i16", "i32", "u64"))
+def test_sums_of_integers(dtype: str) -> None:
+    """They are products with ones, in a type that has a kernel, with a reshape on each side."""
+    for sizes in ("3, 4", "n, m", "n, 4, m"):
+        for operation in ("reduce_sum", "reduce_mean", "reduce_l1", "reduce_sum_square"):
+            for axis in ("0, keepdims=true", "1, keepdims=false"):
+                call = f"{operation}(x, axes=[{axis.replace(',', '],', 1)})"
+                text = f"model m(x: {dtype}[{sizes}]) -> (y) {{\n    y = {call} * 2\n    return y\n}}\n"
+                for target in TARGETS:
+                    once = dmlc.compile(Source("m.dml", text), target=target).to_onnx()
+                    again = dmlc.compile(once, target=target, opset=once.opset_import[0].version).to_onnx()
+                    assert [n.op_type for n in again.graph.node] == [n.op_type for n in once.graph.node], (text, target)

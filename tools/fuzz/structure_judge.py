@@ -33,8 +33,6 @@ from tools.result_comparison import MODEL_TOLERANCES, difference
 
 #: So many inputs are drawn, and so many are run of those that the original takes.
 _DRAWS, _RUNS = 10, 5
-#: Optimizations of ONNX Runtime that change a valid model: 1 / a * b becomes b / a, without the axes of the 1.
-_WRONG_OPTIMIZATIONS = ("DivMulFusion",)
 RELEASES = ("directml:ort-1.17", "directml:ort-1.18", "directml:ort-1.20")
 
 
@@ -157,8 +155,7 @@ def _valid(
     sessions = []
     for name, other in (("loading", source.plain), ("loading optimized", source.fast)):
         try:
-            without = () if name == "loading" else _WRONG_OPTIMIZATIONS
-            sessions.append(session(model, folder, optimized=name != "loading", without=without))
+            sessions.append(session(model, folder, optimized=name != "loading"))
         except Exception as error:  # ONNX Runtime's exceptions have no common base
             if _is_known_fault(str(error), source.model, options):
                 tally["dropped: ONNX Runtime fails on int8 at opset 21"] += 1

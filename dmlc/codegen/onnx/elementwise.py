@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from dmlc.codegen.onnx.apart import apart
 from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.codegen.onnx.registry import Lowering, lowers
 from dmlc.ir import Node, Operation, Value
-from dmlc.ir.dtype import f64, i32, i64
+from dmlc.ir.dtype import f64
 from dmlc.ops import binary as b
 from dmlc.ops import elementwise as e
-from dmlc.ops.constant import constant_of
-from dmlc.ops.opaque import is_opaque
 
 #: Operations of two operands that are one ONNX operator, at every opset and for every dtype that they have here.
 _ONE_TO_ONE: dict[Operation, str] = {
@@ -60,7 +59,7 @@ for _op, _names in _LOGICAL.items():
 @lowers(e.SILU)
 def silu(emitter: Emitter, node: Node) -> str:
     x = emitter.operand(node, 0)
-    gated = _apart(emitter, x) if node.result.type.dtype is f64 else x
+    gated = apart(emitter, x, f64) if node.result.type.dtype is f64 else x
     return emitter.op("Mul", [gated, emitter.op("Sigmoid", [x])])
 
 
@@ -71,68 +70,22 @@ def mul(emitter: Emitter, node: Node) -> str:
     if node.result.type.dtype is f64:
         for number, (x, gate) in enumerate(((first, second), (second, first))):
             if _is_gate_of(gate, x):
-                names[number] = _apart(emitter, names[number])
+                names[number] = apart(emitter, names[number], f64)
                 break
-    elif any(_may_divide_one(operand) for operand in node.operands):
-        names = [emitter.op("Neg", [name]) for name in names]
     return emitter.op("Mul", names)
 
 
-#: So many values are looked at before a quotient counts as one of sizes.
-_MOST_VALUES = 64
-
-
-def _may_divide_one(x: Value | None) -> bool:
-    """True for a quotient of integers whose dividend is, or may become while a session is created, the constant 1.
-
-    ONNX Runtime makes ``b / a`` of ``1 / a * b``, for i32 and i64 too, whose quotients truncate (DivMulFusion; measured
-    with 1.23.0 to 1.32.0). The product of the opposite numbers is the same one, also where it wraps. By a constant the
-    quotient of such a dividend is a constant too.
-    """
-    if x is None or x.producer is None or x.producer.op is not b.DIV or x.type.dtype not in (i32, i64):
-        return False
-    if constant_of(x.producer.operand(1)) is not None:
-        return False
-    dividend = x.producer.operand(0)
-    data = constant_of(dividend)
-    if data is not None:
-        return data.size == 1 and bool(data.array.reshape(())[()] == 1)
-    return all(not isinstance(size, int) or size == 1 for size in dividend.shape) and not _reads_data(dividend)
-
-
-def _reads_data(value: Value) -> bool:
-    """True where a number of an input is needed; shapes are known where a session fixes the sizes. Of more values than
-    a size is computed of, that is not found out."""
-    pending, seen = [value], {value}
-    while pending and len(seen) <= _MOST_VALUES:
-        producer = pending.pop().producer
-        if producer is None:
-            return True
-        if is_opaque(producer, "Shape") or is_opaque(producer, "Size"):
-            continue
-        for operand in producer.operands:
-            if operand is not None and operand not in seen:
-                seen.add(operand)
-                pending.append(operand)
-    return False
-
-
 def _is_gate_of(gate: Value, x: Value) -> bool:
-    """True for the sigmoid of ``x``, or of a product of ``x``."""
+    """Return whether a value is the sigmoid of ``x``, or of a product of ``x``.
+
+    ONNX Runtime makes QuickGelu of ``x * sigmoid(x)``. Up to 1.30 it does so for f64 too, for which it has no kernel,
+    and does not load the model with its default optimizations (QuickGeluFusion; measured with 1.23.0 to 1.32.0).
+    """
     if gate.producer is None or gate.producer.op is not e.SIGMOID:
         return False
     inner = gate.producer.operand(0)
     factors = inner.producer.operands if inner.producer is not None and inner.producer.op is b.MUL else ()
     return any(value is x for value in (inner, *factors))
-
-
-def _apart(emitter: Emitter, x: str) -> str:
-    """The maximum of ``x`` with itself.
-
-    ONNX Runtime makes QuickGelu of ``x * sigmoid(x)``. Up to 1.30 it does so for f64 too, for which it has no kernel,
-    and does not load the model with its default optimizations (QuickGeluFusion; measured with 1.23.0 to 1.32.0).
-    """
-    return emitter.op("Max", [x, x])
 
 
 @lowers(b.NOT_EQUAL)

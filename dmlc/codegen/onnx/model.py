@@ -13,11 +13,13 @@ from onnx import ModelProto
 from dmlc import __version__
 from dmlc.codegen.artifact import Artifact, signature_of
 from dmlc.codegen.onnx.annotations import ir_version_of
+from dmlc.codegen.onnx.apart import apart, may_divide_one
 from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.codegen.onnx.fused_results import keep_fused_results
 from dmlc.codegen.onnx.initializers import name_initializers
 from dmlc.codegen.onnx.look_alikes import keep_look_alikes
 from dmlc.codegen.onnx.metadata import keyed, open_dims
+from dmlc.codegen.onnx.named_axes import names_axes
 from dmlc.codegen.onnx.registry import lowering_of
 from dmlc.codegen.onnx.rounding import RoundingWatch
 from dmlc.codegen.onnx.writer import value_info, weight_proto
@@ -93,13 +95,20 @@ def emit_nodes(emitter: Emitter, watch: RoundingWatch) -> None:
             continue
         if emitter.reuse(node):
             continue
-        is_shorter = node.op in RESHAPES and emitter.is_laid_out(node.operand("x"))
-        if node.origin is None or is_shorter or not _pass_on()(emitter, node, inside):
-            _check_rank(node, emitter.target)
-            _lower(emitter, node, watch)
+        keeps_apart = may_divide_one(emitter, node)
+        is_rewritten = keeps_apart or _is_rewritten(emitter, node)
+        if node.origin is None or is_rewritten or not _pass_on()(emitter, node, inside):
+            if node.origin is None or not is_rewritten:
+                _check_rank(node, emitter.target)
+            _lower(emitter, node, watch, keeps_apart=keeps_apart)
         for value in node.results:
             if emitter.is_written(value):
                 emitter.hold(value)
+
+
+def _is_rewritten(emitter: Emitter, node: Node) -> bool:
+    """Return whether the form that the node has in its model is not the one to emit."""
+    return (node.op in RESHAPES and emitter.is_laid_out(node.operand("x"))) or names_axes(emitter, node)
 
 
 @cache
@@ -110,7 +119,7 @@ def _pass_on() -> Callable[[Emitter, Node, Callable[[Emitter], None]], bool]:
     return pass_on
 
 
-def _lower(emitter: Emitter, node: Node, watch: RoundingWatch) -> None:
+def _lower(emitter: Emitter, node: Node, watch: RoundingWatch, *, keeps_apart: bool) -> None:
     lowering = lowering_of(node.op)
     if lowering is None:
         raise fail(INTERNAL, f"{node.op.name} has no ONNX lowering", *_labels(node), exit_code=3)
@@ -118,7 +127,10 @@ def _lower(emitter: Emitter, node: Node, watch: RoundingWatch) -> None:
     if emitter.target.native_f16:
         watch.visit(node, emitter.base)
     out = lowering(emitter, node)
-    emitter.finish(node, (out,) if isinstance(out, str) else out)
+    results = (out,) if isinstance(out, str) else out
+    if keeps_apart:
+        results = [apart(emitter, results[0], node.operand(0).type.dtype)]
+    emitter.finish(node, results)
 
 
 def _labels(node: Node) -> list[Label]:

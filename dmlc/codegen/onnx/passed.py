@@ -10,10 +10,11 @@ from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorPro
 from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.codegen.onnx.look_alikes import keep_look_alikes
 from dmlc.codegen.onnx.metadata import other_entries
+from dmlc.codegen.onnx.named_axes import names_axes, of_all_axes
 from dmlc.codegen.onnx.registry import lowers
 from dmlc.codegen.onnx.writer import attribute_proto, tensor_proto
 from dmlc.ir import Node, Region, Tensor
-from dmlc.onnx_schema.declared import believed, completed, contradicts
+from dmlc.onnx_schema.declared import believed, completed, contradicts, open_negative_sizes
 from dmlc.onnx_schema.domains import MICROSOFT, plain_domain
 from dmlc.onnx_schema.moves.draft import NOTHING
 from dmlc.onnx_schema.nested import graphs_in
@@ -110,6 +111,10 @@ def _write_regions(
             region = next(regions)
             captured = [emitter.operand(node, place) for place in region.captures]
             captured = [unhidden.get(name, name) for name in captured]
+            for value, place in zip(region.captured, region.captures, strict=True):
+                outer = node.operands[place]
+                assert outer is not None
+                emitter.shared.captured[value] = outer
             with emitter.shared.types.hiding(emitter.shared.names.called.get(region.graph, ())):
                 graph.CopyFrom(_region(emitter, region, captured, graph, emit_nodes))
 
@@ -122,6 +127,7 @@ def _region(
         declared = inner.proto.input.add()
         declared.CopyFrom(info)
         declared.type.CopyFrom(believed(info.type, type_proto(value.type)))
+        open_negative_sizes(declared.type)
         declared.name = inner.name_formal(value)
         inner.hold(value)
     for value, name in zip(region.captured, captured, strict=True):
@@ -134,6 +140,7 @@ def _region(
     inner.declare_values()
     for made, info, (_, value) in zip(inner.proto.output, old.output, region.graph.outputs, strict=True):
         made.type.CopyFrom(completed(info.type, type_proto(value.type)))
+        open_negative_sizes(made.type)
     if old.HasField("doc_string"):
         inner.proto.doc_string = old.doc_string
     return inner.proto
@@ -168,11 +175,14 @@ def opaque(emitter: Emitter, node: Node) -> Sequence[str]:
     a = node.attributes_as(OpaqueAttributes)
     if a.op_type == "Initializer":
         return [_foreign_weight(emitter, node, a)]
+    gone = ("axes",) if names_axes(emitter, node) else ()
+    operands = of_all_axes(emitter, node) if gone else [emitter.of(v) for v in node.operands]
     protos = []
     for name, value in a.attributes:
+        if name in gone:
+            continue
         plain = tensor_proto(value.array) if isinstance(value, Tensor) else value
         protos.append(attribute_proto(name, plain))
-    operands = [emitter.of(v) for v in node.operands]
     if a.domain == MICROSOFT:
         emitter.note(f"{a.full_name} is ONNX Runtime's own operator: onnx's checker does not know it")
     return emitter.ops(a.op_type, operands, len(node.results), domain=a.domain, protos=protos)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
+from dmlc.codegen.onnx.apart import apart
 from dmlc.codegen.onnx.listed import Sizes, sizes_listed
 from dmlc.codegen.onnx.writer import NodeWriter
 from dmlc.diagnostics import fail
@@ -166,26 +167,12 @@ class SizeWriter(NodeWriter):
         alone = DimExpr(((monomial, coefficient),))
         if alone not in self._ones:
             term = self._factor(monomial[0]) if len(monomial) == 1 else self._term(monomial[:-1], 1)
-            is_quotient = len(monomial) <= 2 and self._may_divide_one(monomial[0])
             if len(monomial) > 1:
-                is_quotient = is_quotient or self._may_divide_one(monomial[-1])
-                term = self._times(term, self._factor(monomial[-1]), is_quotient=is_quotient)
-                is_quotient = False
+                term = self.op("Mul", [term, self._factor(monomial[-1])])
             if coefficient != 1:
-                term = self._times(term, self.ints([coefficient]), is_quotient=is_quotient)
+                term = self.op("Mul", [term, self.ints([coefficient])])
             self._ones[alone] = term
         return self._ones[alone]
-
-    def _may_divide_one(self, atom: Atom) -> bool:
-        """True for a quotient whose dividend is 1, or may be where a session fixes some of the sizes."""
-        if not isinstance(atom, FloorDiv) or isinstance(atom.denominator, int):
-            return False
-        low, high = self.graph.dims.interval(atom.numerator)
-        return low <= 1 <= high
-
-    def _times(self, a: str, b: str, *, is_quotient: bool) -> str:
-        """A product. ONNX Runtime makes ``b / a`` of ``1 / a * b``, of integers too; not of the opposite numbers."""
-        return self.op("Mul", [self.op("Neg", [name]) for name in (a, b)] if is_quotient else [a, b])
 
     def _factor(self, atom: Atom) -> str:
         if isinstance(atom, FloorDiv):
@@ -203,10 +190,13 @@ class SizeWriter(NodeWriter):
 
     def _quotient(self, atom: FloorDiv) -> str:
         a, b = self.size(atom.numerator), self.size(atom.denominator)
-        if self.graph.dims.interval(atom.numerator)[0] < 0:
+        low, high = self.graph.dims.interval(atom.numerator)
+        if low < 0:
             remainder = self.op("Mod", [a, b])
             a = self.op("Sub", [a, remainder])  # Div truncates; a less its floor remainder divides evenly
-        return self.op("Div", [a, b])
+        quotient = self.op("Div", [a, b])
+        may_divide_one = low <= 1 <= high and not isinstance(atom.denominator, int)
+        return apart(self, quotient, i64) if may_divide_one else quotient
 
     # --- lists of sizes
 

@@ -58,6 +58,8 @@ class _Shared:
         self.unnamed: dict[str, TensorProto] = {}
         self.int_vectors: dict[tuple[int, ...], str] = {}
         self.attributes: dict[Any, AttributeProto] = {}
+        #: The values around a graph inside a node, by the inputs that stand for them in it.
+        self.captured: dict[Value, Value] = {}
         self.types = ValueTypes(graph.dims, self.weights, _declared_dims(graph))
 
 
@@ -93,6 +95,7 @@ class NodeWriter:
         self.proto = GraphProto() if proto is None else proto
         self.proto.name = graph.name
         self.nodes = self.proto.node
+        self.is_outermost = parent is None
         self.shared: _Shared = _Shared(graph) if parent is None else parent.shared
         self._names: dict[Value, str] = {}
         self._output_names: dict[Value, str] = {}

@@ -65,7 +65,7 @@ def gather_nd(q: Query) -> Sequence[Fact]:
     return [Fact(q.element(0), (*indices[:-1], *data[depth:]))]
 
 
-@rule("Compress")
+@rule("Compress", counts=True)
 def compress(q: Query) -> Sequence[Fact]:
     shape = q.shape(0)
     if "axis" not in q.attributes:
@@ -76,14 +76,14 @@ def compress(q: Query) -> Sequence[Fact]:
     return [Fact(q.element(0), (*shape[:axis], q.new_dim(), *shape[axis + 1 :]))]
 
 
-@rule("NonZero")
+@rule("NonZero", counts=True)
 def non_zero(q: Query) -> Sequence[Fact]:
     rank, numbers = q.rank(0), q.numbers(0)
     count: Dim = q.new_dim() if numbers is None else sum([number != 0 for number in numbers])
     return [Fact(TensorProto.INT64, (q.new_dim() if rank is None else max(rank, 1), count))]
 
 
-@rule("Unique")
+@rule("Unique", counts=True)
 def unique(q: Query) -> Sequence[Fact]:
     count, shape = q.new_dim(), q.shape(0)
     lists = [
@@ -130,6 +130,6 @@ def _hot(q: Query, length: int, axis: int) -> Elements | None:
     return np.moveaxis(out.reshape(*places.shape, length), -1, axis)
 
 
-@rule("NonMaxSuppression")
+@rule("NonMaxSuppression", counts=True)
 def suppression(q: Query) -> Sequence[Fact]:
     return [Fact(TensorProto.INT64, (q.new_dim(), 3))]

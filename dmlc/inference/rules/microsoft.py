@@ -162,7 +162,7 @@ def distances(q: Query) -> Sequence[Fact]:
     return [Fact(q.element(0), (a[0], b[0]))]
 
 
-@rule("Tokenizer", domain=MICROSOFT)
+@rule("Tokenizer", domain=MICROSOFT, counts=True)
 def tokens(q: Query) -> Sequence[Fact]:
     """The words of each string lie along a new last axis."""
     shape = q.shape(0)

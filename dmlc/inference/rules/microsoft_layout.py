@@ -62,7 +62,7 @@ def expand_dims(q: Query) -> Sequence[Fact]:
     return [Fact(q.element(0), (*shape[:at], 1, *shape[at:]))]
 
 
-@rule("Unique", domain=MICROSOFT)
+@rule("Unique", domain=MICROSOFT, counts=True)
 def unique(q: Query) -> Sequence[Fact]:
     count, shape = q.new_dim(), q.shape(0)
     size: Dim = shape[0] if shape is not None and len(shape) == 1 else q.new_dim()
@@ -81,7 +81,7 @@ def unfold(q: Query) -> Sequence[Fact]:
     return [Fact(q.element(0), (*shape[:at], count, *shape[at + 1 :], size))]
 
 
-@rule("DynamicTimeWarping", domain=MICROSOFT)
+@rule("DynamicTimeWarping", domain=MICROSOFT, counts=True)
 def time_warping(q: Query) -> Sequence[Fact]:
     return [Fact(TensorProto.INT32, (2, q.new_dim()))]
 

@@ -37,14 +37,14 @@ def full_match(q: Query) -> Sequence[Fact]:
     return [Fact(TensorProto.BOOL, q.shape(0))]
 
 
-@rule("StringSplit")
+@rule("StringSplit", counts=True)
 def string_split(q: Query) -> Sequence[Fact]:
     shape = q.shape(0)
     parts = None if shape is None else (*shape, q.new_dim())
     return [Fact(TensorProto.STRING, parts), Fact(TensorProto.INT64, shape)]
 
 
-@rule("StringNormalizer")
+@rule("StringNormalizer", counts=True)
 def string_normalizer(q: Query) -> Sequence[Fact]:
     shape = q.shape(0)
     if shape is None or "stopwords" not in q.attributes:

@@ -97,17 +97,16 @@ def _is_narrow(x: Value) -> bool:
 
 
 def _by_products(make: Maker, x: Value, axes: Sequence[int]) -> Value:
-    """Sums as products with vectors of ones; the reduced axes are gone or 1 in the result."""
-    dtype = x.type.dtype
+    """Sums as products with vectors of ones; the result has the elements of the sum in order, in some shape."""
+    dtype, shape = x.type.dtype, x.shape
     for first, last in reversed(groups(axes)):
-        before, size, after = around(x.shape, first, last)
-        shape = (*x.shape[:first], *x.shape[last:])
+        before, size, after = around(shape, first, last)
+        shape = (*shape[:first], *shape[last:])
         ones = make(FULL, attributes=FullAttributes(shape=(size,), value=1, dtype=dtype))
         if after == 1:
-            total = make(MATMUL, make.reshape(x, (before, size)), ones)
+            x = make(MATMUL, make.reshape(x, (before, size)), ones)
         else:
-            total = make(MATMUL, ones, make.reshape(x, (before, size, after)))
-        x = make.reshape(total, shape)
+            x = make(MATMUL, ones, make.reshape(x, (before, size, after)))
     return x
 
 

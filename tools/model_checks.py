@@ -31,8 +31,10 @@ def session(
     optimized: bool = False,
     level: ort.GraphOptimizationLevel | None = None,
 ) -> ort.InferenceSession:
-    """A session on the CPU provider with all optimizations, with none, or with those of a level. Raises what ONNX Runtime
-    raises on loading."""
+    """A session on the CPU provider with all optimizations, with none, or with those of a level.
+
+    Raises what ONNX Runtime raises on loading.
+    """
     options = ort.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = options.inter_op_num_threads = 1

@@ -423,11 +423,35 @@ def check_provider(data: dict[str, Any], file: str) -> None:
         _check_row(row, file)
     for failure in data["failures"]:
         _check_failure(failure, file)
-    need(isinstance(data.get("rewrites", []), list), file, "rewrites is a list")
-    for rewrite in data.get("rewrites", ()):
-        need_fields(rewrite, _REWRITE, file, "a rewrite")
-        missing = [key for key in ("pass", "level", "makes", "opsets", "source") if key not in rewrite]
-        need(not missing, file, f"a rewrite has {', '.join(missing)}")
+
+
+_VERDICTS = ("right", "rounding", "wrong", "fails")
+_TRANSFORMER: dict[str, Check] = {
+    **dict.fromkeys(("pass", "providers", "takes", "makes", "source"), is_name),
+    **dict.fromkeys(("from", "until", "when"), is_name),
+    "level": is_count,
+    "kept_apart": is_flag,
+}
+
+
+def check_optimizer(data: dict[str, Any], file: str) -> None:
+    """Check the table of ONNX Runtime's own transformers, and the list of those that decide where nodes run."""
+    for key, checks, needed in (
+        ("transformers", _TRANSFORMER, ("pass", "level", "providers", "verdict", "takes", "makes", "source")),
+        ("rewrites", _REWRITE, ("pass", "level", "makes", "opsets", "source")),
+    ):
+        need(isinstance(data.get(key), list), file, f"{key} is a list")
+        for row in data[key]:
+            need_fields(row, checks, file, f"a row of {key}")
+            missing = [name for name in needed if name not in row]
+            need(not missing, file, f"a row of {key} has {', '.join(missing)}")
+    for row in data["transformers"]:
+        need(row["verdict"] in _VERDICTS, file, f"{row['pass']}: the verdict is one of {', '.join(_VERDICTS)}")
+        is_faulty = row["verdict"] in ("wrong", "fails")
+        need(is_faulty == ("when" in row) or not is_faulty, file, f"{row['pass']}: when must be said")
+    names = {row["pass"] for row in data["transformers"]}
+    unknown = [r["pass"] for r in data["rewrites"] if names.isdisjoint((r["pass"], f"{r['pass']}L{r['level']}"))]
+    need(not unknown, file, f"there is no transformer {', '.join(unknown)}")
 
 
 def _check_row(row: dict[str, Any], file: str) -> None:

@@ -63,7 +63,9 @@ def _parts() -> Mapping[str, Sequence[str]]:
             ("known fault", "nodes", "where", "releases", "on DirectML", "answer of dmlc", "source"),
             (_fault(row) for row in provider["failures"]),
         ),
-        "rewrites": _table(("pass", "level", "opsets", "makes", "source"), map(_rewrite, provider["rewrites"])),
+        "rewrites": _table(
+            ("pass", "level", "opsets", "makes", "source"), map(_rewrite, load_data("ort_optimizer")["rewrites"])
+        ),
         "limits": _table(("DirectML operator", "from level", "tensors of fewer axes", "source"), _limits()),
         "dispatches": _table(("nodes", "dispatches", "source"), _dispatches()),
         "readings": _table(

@@ -210,12 +210,12 @@ class Provider(Struct, frozen=True):
         return self.rows.get((domain, op))
 
 
-def parse_provider(data: dict[str, Any]) -> Provider:
-    """The table of a document; its rows are read when they are asked for."""
+def parse_provider(data: dict[str, Any], optimizer: Mapping[str, Any] | None = None) -> Provider:
+    """The table of a document, with the passes that ``optimizer`` lists; its rows are read when they are asked for."""
     raw = {(row.get("domain", ""), row["op"]): row for row in data["rows"]}
     rows = Rows(raw, lambda _, row: _row(row))
     failures = tuple(_failure(each) for each in data["failures"])
-    rewrites = tuple(_rewrite(each) for each in data.get("rewrites", ()))
+    rewrites = tuple(_rewrite(each) for each in (optimizer or {}).get("rewrites", ()))
     first, last = data["known_opsets"]
     return Provider(data["source"], data["cite"], data["date"], (first, last), rows, failures, rewrites)
 
@@ -306,4 +306,4 @@ def _failure(raw: dict[str, Any]) -> Failure:
 @lru_cache(maxsize=4)
 def provider(name: str) -> Provider:
     """The table of that name; few of its rows are asked for."""
-    return parse_provider(load_data(name))
+    return parse_provider(load_data(name), load_data("ort_optimizer"))

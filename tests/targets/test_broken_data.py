@@ -93,6 +93,12 @@ def use_levels(data: dict[str, Any]) -> None:
     assert directml.level_key(data["least"])
 
 
+def use_optimizer(data: dict[str, Any]) -> None:
+    target_data.check_optimizer(data, "ort_optimizer.json")
+    table = provider.parse_provider(json.loads(TEXTS["dml_ep.json"]), data)
+    assert len(table.rewrites) == len(data["rewrites"])
+
+
 USES: dict[str, Callable[[dict[str, Any]], None]] = {
     "dml_ep.json": use_provider,
     "directml_operators.json": use_operators,
@@ -103,6 +109,7 @@ USES: dict[str, Callable[[dict[str, Any]], None]] = {
     "ort_cpu_wrong.json": use_wrong,
     "dispatch.json": use_dispatch,
     "feature_levels.json": use_levels,
+    "ort_optimizer.json": use_optimizer,
 }
 
 

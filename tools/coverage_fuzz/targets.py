@@ -56,6 +56,10 @@ def _provider(data: dict[str, Any]) -> None:
         table.failures_of(op)
 
 
+def _optimizer(data: dict[str, Any]) -> None:
+    target_data.check_optimizer(data, "ort_optimizer.json")
+
+
 def _operators(data: dict[str, Any]) -> None:
     target_data.check_operators(data, "directml_operators.json", directml.feature_levels())
     for row in directml.parse_operators(data).values():
@@ -115,6 +119,7 @@ _USES: dict[str, Callable[[dict[str, Any]], None]] = {
     "directml_operators.json": _operators,
     "dispatch.json": _dispatch,
     "dml_ep.json": _provider,
+    "ort_optimizer.json": _optimizer,
     "dxdispatch_operators.json": _operators,
     "feature_levels.json": _levels,
     "ort_cpu.json": _kernels,

@@ -1,0 +1,32 @@
+"""The table of ``docs/optimizer.md`` is that of the package, and what the compiler keeps apart has a row."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import dmlc.placement.optimizer as optimizer
+from dmlc.targets.target import load_data
+from tools.optimizer_page import COMMAND, PAGE, page
+from tools.target_data import check_optimizer
+
+ROWS = load_data("ort_optimizer")["transformers"]
+
+
+def test_page_is_current() -> None:
+    assert page() == PAGE.read_text(encoding="utf-8"), f"write it anew: {COMMAND}"
+
+
+def test_table_has_the_contents_that_the_package_reads() -> None:
+    check_optimizer(load_data("ort_optimizer"), "ort_optimizer.json")
+
+
+def test_each_transformer_that_the_compiler_names_has_a_row_that_is_kept_apart() -> None:
+    text = "".join(path.read_text(encoding="utf-8") for path in Path(optimizer.__file__).parent.glob("*.py"))
+    named = set(re.findall(r'LookAlike\("(\w+)"', text)) | {
+        "LayerNormFusion",
+        "SimplifiedLayerNormFusion",
+    }
+    kept = {row["pass"] for row in ROWS if row.get("kept_apart")}
+    assert named <= kept
+    assert len(named) >= 12

@@ -16,6 +16,8 @@ from msgspec.structs import replace
 from dmlc import ir
 from dmlc.api.arguments import COUNT, check_argument, check_arguments
 from dmlc.api.chosen_target import check_feature_level
+from dmlc.api.kinds import kind_of
+from dmlc.api.load_check import LoadCheck, load_check
 from dmlc.codegen.artifact import Artifact, Signature, signature_of, unshared
 from dmlc.codegen.ledger import ledger_document, ledger_json
 from dmlc.diagnostics import Diagnostic, DmlcError, did_you_mean, fail, judged, naming
@@ -42,8 +44,6 @@ if TYPE_CHECKING:
 
 #: Backends that can run a program.
 BACKENDS: tuple[str, ...] = ("dml", "cpu", "numpy", "reference")
-#: Kinds of artifacts by the suffix of the file they are saved in; longer suffixes first.
-SUFFIXES = {".dxdispatch.json": "dxdispatch", ".onnx": "onnx", ".py": "numpy", ".dml": "dml"}
 #: So many inputs, outputs and dims are printed.
 _MOST_LISTED, _LONGEST = 6, 300
 #: A combination of sizes: dims and their sizes, in the order in which they were given.
@@ -73,6 +73,7 @@ class Program:
         self._placements: dict[str, Report] = {}
         self._dispatched: dict[str | None, Artifact] = {}
         self._written: Artifact | None = None
+        self._load_check: LoadCheck | None = None
         self.source_name = ""  # name of the file, for diagnostics; empty for other sources
         self.source_graph = graph
         self.source_model = source_model
@@ -128,14 +129,18 @@ class Program:
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """The warnings: those of the passes and, for a target with a provider, the nodes that land on the CPU; and
         advice about the source."""
-        return tuple(d for d in self.problems() if d.severity != "error")
+        return tuple(d for d in self._problems((), strict=False) if d.severity != "error")
 
     def problems(self, *, strict: bool = False) -> tuple[Diagnostic, ...]:
         """Every diagnostic of the program for its target, errors first; ``strict`` makes each warning an error.
 
-        Errors are nodes that fail or give wrong numbers there (E0591, E0592), as ``require_sound`` raises them.
+        Errors are nodes that fail or give wrong numbers there (E0591, E0592), and what keeps ONNX Runtime from loading
+        the model (E0431, E0554), as ``require_sound`` raises them.
         """
         check_arguments(strict=strict)
+        return self._problems(self.load_check().diagnostics, strict=strict)
+
+    def _problems(self, loading: Sequence[Diagnostic], *, strict: bool) -> tuple[Diagnostic, ...]:
         placed: list[Diagnostic] = []
         if self.target.provider is not None:
             from dmlc.placement.advice import located
@@ -145,7 +150,7 @@ class Program:
                 placed = located(report, self._emitted("onnx").locations, self.source_graph)
             else:
                 placed = located(report, {}, None)
-        return judged([d.in_file(self.source_name) for d in (*self.advice, *placed)], strict=strict)
+        return judged([d.in_file(self.source_name) for d in (*loading, *self.advice, *placed)], strict=strict)
 
     @collector_paused()
     def placement(self, feature_level: str | None = None) -> Report:
@@ -168,8 +173,20 @@ class Program:
         report = self.placement()
         return sum(f.effect in ("fails", "wrong") for _, f in report.findings), report.count("cpu")
 
+    def load_check(self) -> LoadCheck:
+        """Have the installed ONNX Runtime run its load phase on the model, in a process of its own, at the first call.
+
+        It finds nothing for the target ``numpy``, which emits no model."""
+        if self._load_check is None:
+            self._load_check = LoadCheck()
+            if self.target.code != "numpy":
+                made, needs_cpu = self._emitted("onnx"), self.target.installed_kernels
+                self._load_check = load_check(made, self.source_graph, self.source_model, needs_cpu=needs_cpu)
+        return self._load_check
+
     def require_sound(self) -> None:
-        """Raises ``DmlcError`` E0591, E0592 where a node would fail or give wrong numbers on the target."""
+        """Raises ``DmlcError`` E0591, E0592 where a node would fail or give wrong numbers on the target; E0431, E0554
+        where ONNX Runtime would not load the model."""
         errors = [d for d in self.problems() if d.severity == "error"]
         if errors:
             raise DmlcError(errors)
@@ -319,13 +336,6 @@ class Program:
         if kind == "numpy":
             return load_target("numpy")
         return load_target("onnx") if self.target.code == "numpy" else self.target
-
-    @property
-    def unchecked(self) -> str:
-        """One line on the nodes of the imported model of which nothing says whether ONNX Runtime loads them; empty if
-        every node was checked, or the program is not a model."""
-        origin = self.source_graph.origin
-        return "" if origin is None else str(origin.unchecked)
 
     def _lower(self, target: Target) -> _Lowered:
         if target.name not in self._lowered:
@@ -572,16 +582,6 @@ def emitted_to(program: Program, kind: str, path: Path | None, style: Style = "p
     from dmlc.runtime.dxdispatch_files import folder_of
 
     return program._dispatches(None if path is None else folder_of(path))
-
-
-def kind_of(path: str | os.PathLike[str]) -> str:
-    """Return the artifact kind of a file's suffix. Raises ``DmlcError`` E0556 (exit code 2)."""
-    name = Path(path).name.lower()
-    for suffix, kind in SUFFIXES.items():
-        if name.endswith(suffix):
-            return kind
-    help = f"suffixes are {' '.join(SUFFIXES)}"
-    raise fail(codes.UNKNOWN_CHOICE, f"the suffix of {path} says nothing about its form", help=help, exit_code=2)
 
 
 def _emit(kind: str, lowered: _Lowered, opset: int, style: Style) -> Artifact:

@@ -21,13 +21,12 @@ from dmlc.cli.counts import nodes_after
 from dmlc.cli.findings import github_text, sarif_text, with_fix
 from dmlc.cli.fixing import add_fix, check_fix, fixed, fixed_json
 from dmlc.cli.library_page import show_library
-from dmlc.cli.loading import why_not_loaded
+from dmlc.cli.loading import begin_loading, kernel_help, why_not_loaded
 from dmlc.cli.many import run_each
 from dmlc.cli.options import add_compile_options, add_report_options, add_sources, limits_of
 from dmlc.cli.placement_view import placement_json, placement_text
 from dmlc.cli.signatures import signature_json
 from dmlc.cli.source import STDIN, compile_source, is_model, shapes_of
-from dmlc.codegen.artifact import Artifact
 from dmlc.diagnostics import Diagnostic, DmlcError, judged, refuses
 from dmlc.diagnostics.catalogue.runs import FEATURE_LEVEL, RUNTIME_FAILED
 from dmlc.diagnostics.counted import counted
@@ -122,17 +121,18 @@ def _fixed(args: argparse.Namespace, console: Console) -> argparse.Namespace:
 def _look(args: argparse.Namespace, console: Console) -> _CheckResult:
     """The program compiled, its placement and the diagnostics. Raises ``DmlcError`` for what does not compile."""
     target = _checked_target(args)
+    begin_loading("onnx", args.target)
     with console.progress(args.source) as progress:
         if target.provider is None:
             program = compile_source(_options(args), progress=progress)
-            made = api.emitted(program, _kind(program))
-            if not target.installed_kernels:
-                return _CheckResult(program, None, program.problems(strict=args.strict))
+            api.emitted(program, _kind(program))
             progress("loading")
-            return _loaded(args, program, made)
+            return _loaded(args, program)
         compiled, refused = _compiled(args, progress)
         report = _report(args, target, compiled)
-    found = [*refused, *_of_level(report), *(compiled.advice if compiled is not None else ())]
+        progress("loading")
+        loaded = api.LoadCheck() if compiled is None else compiled.load_check()
+    found = [*refused, *_of_level(report), *loaded.diagnostics, *(compiled.advice if compiled is not None else ())]
     locations = api.emitted(compiled, "onnx").locations if compiled is not None and not _is_model(args) else {}
     graph = compiled.source_graph if compiled is not None and not _is_model(args) else None
     found += located(report, locations, graph)
@@ -143,24 +143,21 @@ def _look(args: argparse.Namespace, console: Console) -> _CheckResult:
             return _written(args, other, report.feature_level)
         if other is not None:
             diagnostics = tuple(with_fix(d, _command(args, other)) for d in diagnostics)
-    return _CheckResult(compiled, report, diagnostics)
+    return _CheckResult(compiled, report, diagnostics, notes=(loaded.note,) if loaded.note else ())
 
 
-def _loaded(args: argparse.Namespace, program: api.Program, made: Artifact) -> _CheckResult:
-    """The problems of the program, whose model the installed ONNX Runtime loads or refuses."""
-    problems = program.problems(strict=args.strict)
-    why = why_not_loaded(made.payload, made.folder)
-    if why:
-        help = opset_help(made.payload, why)
-        help = (
-            help or "cast the operands of that node to a dtype that has a kernel, or write the node in other operators"
-        )
-        refused = Diagnostic(RUNTIME_FAILED, f"ONNX Runtime refuses the model: {why}", help=help).in_file(args.source)
-        return _CheckResult(program, None, (refused, *problems))
-    source = program.source_model
-    why = "" if source is None else why_not_loaded(source, Path(args.source).parent)
-    note = f"ONNX Runtime refuses the model as it is, and loads what dmlc compile makes of it: {why}"
-    return _CheckResult(program, None, problems, notes=(note,) if why else ())
+def _loaded(args: argparse.Namespace, program: api.Program) -> _CheckResult:
+    """The problems of the program; for the target of the installed kernels ONNX Runtime makes a session too."""
+    loaded, problems = program.load_check(), program.problems(strict=args.strict)
+    notes = (loaded.note,) if loaded.note else ()
+    if program.target.installed_kernels and not loaded.unchecked and not refuses(loaded.diagnostics):
+        made = api.emitted(program, "onnx")
+        why = why_not_loaded(made.payload, made.folder)
+        if why:
+            help = opset_help(made.payload, why) or kernel_help(why)
+            refused = Diagnostic(RUNTIME_FAILED, f"ONNX Runtime refuses the model: {why}", help=help)
+            problems = (refused.in_file(args.source), *problems)
+    return _CheckResult(program, None, problems, notes=notes)
 
 
 def _of_level(report: Placement) -> list[Diagnostic]:
@@ -310,9 +307,10 @@ def _show(args: argparse.Namespace, console: Console, found: _CheckResult) -> in
             fields["unknown_ranks"] = [cause.of(cause.value) for cause in causes]
             for cause in causes:
                 console.say(f"note: {cause.of(cause.value)}")
-        if program.unchecked:
-            fields["unchecked"] = program.unchecked
-            console.say(f"note: {program.unchecked}")
+        unchecked = program.load_check().unchecked
+        if unchecked:
+            fields["unchecked"] = unchecked
+            console.say(f"note: {unchecked}")
     console.document(fields, ok=code == 0)
     return code
 

@@ -238,21 +238,6 @@ def test_overridable_defaults_are_not_facts() -> None:
     dmlc.compile(made, target="onnx").artifact("onnx")
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [("contrib", "not checked: 1 node (com.microsoft.FusedMatMul), which onnx"), ("broadcast", "")],
-)
-def test_what_is_not_checked_is_said(
-    name: str, said: str, tmp_path: object, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = f"{tmp_path}/m.onnx"
-    onnx.save(FINE[name], path)
-    assert main(["check", path, "--target", "onnx"]) == 0
-    out = capsys.readouterr()
-    lines = [line for line in (out.out + out.err).splitlines() if "not checked" in line]
-    assert len(lines) == bool(said) and all(said in line for line in lines)
-
-
 def test_check_refuses_what_does_not_load(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
     path = f"{tmp_path}/m.onnx"
     onnx.save(model("[pool] y = MaxPool<kernel_shape=[2,2], dilations=[1,1,1]>(x)", IMAGE), path)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from dmlc.diagnostics import Diagnostic, Label, option
+from dmlc.diagnostics import Diagnostic, DmlcError, Label, option
 from dmlc.diagnostics.catalogue.advice import NO_CPU_KERNEL
 from dmlc.diagnostics.catalogue.models import BROKEN_MODEL
 from dmlc.diagnostics.catalogue.runs import RUNTIME_FAILED
@@ -18,24 +19,24 @@ if TYPE_CHECKING:
 
     from dmlc.codegen.artifact import Artifact
     from dmlc.ir import Graph
+    from dmlc.targets import Target
     from dmlc.verify.load_phase import LoadRefusal
 
 
 class LoadCheck(Struct, frozen=True):
-    """The findings: errors and warnings; a ``note`` where only the source does not load; ``unchecked``, what is not
-    known."""
+    """The findings: an error, if there is one; a ``note`` where only the source does not load; ``unchecked``, what is
+    not known."""
 
-    diagnostics: tuple[Diagnostic, ...] = ()
+    errors: tuple[Diagnostic, ...] = ()
     note: str = ""
     unchecked: str = ""
 
 
-def load_check(artifact: Artifact, graph: Graph, source: ModelProto | None, *, needs_cpu: bool) -> LoadCheck:
+def load_check(artifact: Artifact, graph: Graph, source: ModelProto | None, target: Target) -> LoadCheck:
     """Check an emitted model and, if it was imported, its source; ``graph`` is what the program says.
 
     The error is E0431 where the source has the fault, E0554 where the emitted model alone does not load. Wrong types
-    that the source declares are a note: the emitted model declares others. A kernel that the CPU provider refuses is an
-    error if the target ``needs_cpu``, else a warning.
+    that the source declares are a note: the emitted model declares others.
     """
     from dmlc.verify.load_phase import load_phase
 
@@ -50,22 +51,44 @@ def load_check(artifact: Artifact, graph: Graph, source: ModelProto | None, *, n
     if emitted.refusal is not None:
         found = _of_program(emitted.refusal, artifact, graph)
         if source is not None:
-            found = _of_emitted(emitted.refusal, artifact, source)
+            found = _of_emitted(emitted.refusal, artifact, source, target.min_opset)
         return LoadCheck((found,), unchecked=unchecked)
     note = ""
     if original is not None:
         note = f"ONNX Runtime refuses the model as it is, and loads what dmlc compile makes of it: {_text(original)}"
-    return LoadCheck(tuple(_kernels(artifact, graph, needs_cpu=needs_cpu)), note, unchecked)
+    return LoadCheck((), note, unchecked)
 
 
-def _kernels(artifact: Artifact, graph: Graph, *, needs_cpu: bool) -> Iterator[Diagnostic]:
-    """The nodes of which the CPU provider makes no kernel."""
+def kernel_check(artifact: Artifact, graph: Graph, target: Target) -> Iterator[Diagnostic]:
+    """Find the nodes of which the CPU provider makes no kernel: errors for a target of its installed kernels, else
+    warnings."""
     from dmlc.verify.kernels import refused_kernels
 
     for refused in refused_kernels(artifact.payload):
         node, labels = refused.node, _labels(artifact, graph, refused.node)
         message = f"ONNX Runtime's CPU provider makes no kernel of {_named(node)}: {refused.reason}"
-        yield Diagnostic(RUNTIME_FAILED if needs_cpu else NO_CPU_KERNEL, message, labels, _page(node))
+        code = RUNTIME_FAILED if target.installed_kernels else NO_CPU_KERNEL
+        yield Diagnostic(code, message, labels, _page(node))
+
+
+@contextmanager
+def blaming(model: ModelProto | None) -> Iterator[None]:
+    """Whatever fails inside is the model's fault where it is broken, or ONNX Runtime does not load it either: raises
+    ``DmlcError`` E0431 then, else what was raised."""
+    from dmlc import importers
+
+    try:
+        with importers.blaming(model):
+            yield
+    except DmlcError:
+        raise
+    except Exception:
+        from dmlc.verify.load_phase import load_phase
+
+        refusal = None if model is None else load_phase(model).refusal
+        if refusal is None:
+            raise
+        raise DmlcError(_of_source(refusal)) from None
 
 
 def _of_source(refusal: LoadRefusal) -> Diagnostic:
@@ -74,11 +97,13 @@ def _of_source(refusal: LoadRefusal) -> Diagnostic:
     return Diagnostic(BROKEN_MODEL, what + _text(refusal), help=_page(refusal.node))
 
 
-def _of_emitted(refusal: LoadRefusal, artifact: Artifact, source: ModelProto) -> Diagnostic:
+def _of_emitted(refusal: LoadRefusal, artifact: Artifact, source: ModelProto, lowest: int) -> Diagnostic:
     """The error where the source loads, and what was made of it does not."""
     own, opset = (imported_versions(model.opset_import).get("", 0) for model in (source, artifact.payload))
-    other = f", or try {option(f'--opset {own}', f'opset={own}')}" if own != opset else ""
-    help = f"ONNX Runtime loads the model as it is: use that{other}"
+    help = f"ONNX Runtime loads the model as it is, at opset {own}"
+    if max(own, lowest) != opset:
+        other = option(f"--opset {max(own, lowest)}", f"opset={max(own, lowest)}")
+        help += f"; if it runs too, compile it with {other}"
     message = f"ONNX Runtime refuses the compiled model: {_text(refusal)}"
     return Diagnostic(RUNTIME_FAILED, message, help=help)
 

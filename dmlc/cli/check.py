@@ -131,8 +131,8 @@ def _look(args: argparse.Namespace, console: Console) -> _CheckResult:
         compiled, refused = _compiled(args, progress)
         report = _report(args, target, compiled)
         progress("loading")
-        loaded = api.LoadCheck() if compiled is None else compiled.load_check()
-    found = [*refused, *_of_level(report), *loaded.diagnostics, *(compiled.advice if compiled is not None else ())]
+        found = [*refused, *_of_level(report)]
+        found += () if compiled is None else (*compiled.loading_problems(), *compiled.advice)
     locations = api.emitted(compiled, "onnx").locations if compiled is not None and not _is_model(args) else {}
     graph = compiled.source_graph if compiled is not None and not _is_model(args) else None
     found += located(report, locations, graph)
@@ -143,21 +143,26 @@ def _look(args: argparse.Namespace, console: Console) -> _CheckResult:
             return _written(args, other, report.feature_level)
         if other is not None:
             diagnostics = tuple(with_fix(d, _command(args, other)) for d in diagnostics)
-    return _CheckResult(compiled, report, diagnostics, notes=(loaded.note,) if loaded.note else ())
+    return _CheckResult(compiled, report, diagnostics, notes=_notes(compiled))
 
 
 def _loaded(args: argparse.Namespace, program: api.Program) -> _CheckResult:
     """The problems of the program; for the target of the installed kernels ONNX Runtime makes a session too."""
-    loaded, problems = program.load_check(), program.problems(strict=args.strict)
-    notes = (loaded.note,) if loaded.note else ()
-    if program.target.installed_kernels and not loaded.unchecked and not refuses(loaded.diagnostics):
+    problems = program.problems(strict=args.strict)
+    is_certain = not program.load_check().unchecked and not program.loading_problems()
+    if program.target.installed_kernels and is_certain:
         made = api.emitted(program, "onnx")
         why = why_not_loaded(made.payload, made.folder)
         if why:
             help = opset_help(made.payload, why) or kernel_help(why)
             refused = Diagnostic(RUNTIME_FAILED, f"ONNX Runtime refuses the model: {why}", help=help)
             problems = (refused.in_file(args.source), *problems)
-    return _CheckResult(program, None, problems, notes=notes)
+    return _CheckResult(program, None, problems, notes=_notes(program))
+
+
+def _notes(program: api.Program | None) -> tuple[str, ...]:
+    note = "" if program is None else program.load_check().note
+    return (note,) if note else ()
 
 
 def _of_level(report: Placement) -> list[Diagnostic]:
@@ -299,9 +304,8 @@ def _show(args: argparse.Namespace, console: Console, found: _CheckResult) -> in
     if program is not None:
         notes = [*found.notes, *api.emitted(program, _kind(program)).report]
         fields |= {**signature_json(program.signature), "notes": notes}
-        if report is None:
-            for sentence in notes:
-                console.say(f"note: {sentence}")
+        for sentence in notes if report is None else found.notes:
+            console.say(f"note: {sentence}")
         causes = unknown_ranks(program.source_graph)
         if causes:
             fields["unknown_ranks"] = [cause.of(cause.value) for cause in causes]

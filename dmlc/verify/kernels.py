@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from onnx import ModelProto, NodeProto, TensorProto, TypeProto
 
-from dmlc.onnx_schema.nested import all_graphs, all_nodes, may_hold_graphs
+from dmlc.onnx_schema.nested import all_graphs, all_nodes, graphs_of
 from dmlc.verify.process import ask_unproved
 from dmlc.verify.trace import NoEvidence, RunFailed
 
@@ -15,8 +15,11 @@ from dmlc.verify.trace import NoEvidence, RunFailed
 TIME_LIMIT = 60.0
 #: Weights of more bytes are not handed over, unless a kernel was refused without them.
 _LARGE = 4096
-#: The constructor of a kernel raises; its file and its name come first.
-_RAISED = re.compile(r"Exception during initialization: \S+:\d+ (?:.*\) (?=\S))?(.*)")
+#: The constructor of a kernel raises; its file and its own declaration come first.
+_RAISED = re.compile(
+    r"Exception during initialization: \S+:\d+ "
+    r"(?:[^()]*\([^()]*\)(?: const)?(?:::<lambda\(\)>)? (?:\[with [^]]*\] )?)?(.*)"
+)
 #: Reasons that are about this machine, not about the node.
 _MACHINE = re.compile(r"locale|bad_alloc")
 
@@ -87,9 +90,7 @@ class _Parts:
         None where the node has nothing to check, holds graphs, or has an operand of unknown type.
         """
         constants = [self._weights.get(name) for name in node.input]
-        if may_hold_graphs(node.domain, node.op_type) and any(a.g.node or a.graphs for a in node.attribute):
-            return None
-        if node.op_type == "Constant" or not (node.attribute or any(constants)):
+        if graphs_of(node) or node.op_type == "Constant" or not (node.attribute or any(constants)):
             return None
         out = ModelProto(ir_version=self._ir_version, opset_import=self._opsets)
         out.graph.name = "one_node"

@@ -10,6 +10,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 from dmlc.diagnostics.counted import counted
 from dmlc.onnx_schema.domains import plain_domain
+from dmlc.onnx_schema.inlining import inlined
 from dmlc.onnx_schema.nested import all_graphs, all_nodes
 from dmlc.verify.process import ask_unproved
 from dmlc.verify.trace import NoEvidence, RunFailed
@@ -56,9 +57,10 @@ class LoadResult:
 
 
 def load_phase(model: ModelProto, *, declared: bool = True) -> LoadResult:
-    """Run the load phase on a model; without ``declared``, on one that declares no types but those of its inputs."""
+    """Run the load phase on a model. Without ``declared`` it declares no types but those of its inputs, and its
+    functions are inlined: what is refused then is a node."""
     try:
-        return _looked_at(_light(model, declared=declared))
+        return _looked_at(_light(model if declared else inlined(model), declared=declared))
     except NoEvidence as error:
         return LoadResult(unchecked=str(error))
     except ValueError:  # protobuf writes up to 2 GiB

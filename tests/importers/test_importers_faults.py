@@ -13,7 +13,7 @@ import dmlc
 from dmlc.cli.main import main
 from dmlc.diagnostics import DmlcError
 from tests.rows import each_row
-from tests.versions import ONNX_RUNTIME, needs_onnx_runtime
+from tests.versions import ONNX_RUNTIME
 from tools.broken_nodes import compared
 
 X = "float[2,3] x"
@@ -174,11 +174,13 @@ def test_a_model_that_loads_is_not(name: str, target: str) -> None:
 
 @pytest.mark.emits_invalid("its sizes do not broadcast, in the source either")
 @each_row("target", ["onnx", "directml"])
-def test_a_model_that_loads_at_its_own_opset_is_not(target: str) -> None:
+def test_a_model_that_loads_at_its_own_opset_alone_is_refused(target: str) -> None:
     """ONNX Runtime loads it at the opset of the source alone, and runs it at none."""
     found = FINE["function of other sizes"]
     assert refusal(found) == ""
-    dmlc.compile(found, target=target).artifact("onnx")
+    program = dmlc.compile(found, target=target)
+    with pytest.raises(DmlcError, match=r"E0554.*GreaterOrEqual c: Incompatible dim.*as it is, at opset 15"):
+        program.artifact("onnx")
 
 
 def test_a_policy_of_sizes_beside_scales_is_refused() -> None:
@@ -246,13 +248,12 @@ def test_check_refuses_what_does_not_load(tmp_path: object, capsys: pytest.Captu
         assert "E0431" in (said := "".join(capsys.readouterr())) and "pool" in said
 
 
-@needs_onnx_runtime(1, 29, "loads more broken forms of Attention and Gemm")
-def test_what_loads_is_not_refused_and_most_of_what_does_not_is() -> None:
+@pytest.mark.emits_invalid("it compiles broken models")
+def test_what_runs_is_not_refused_and_what_does_not_load_is() -> None:
     """Node tests broken in one way each: rank, size, element type, attribute, operands (a fixed part of them)."""
-    right, over, missed = compared(one_in=60)
-    assert over == []
-    assert right > 400
-    assert len(missed) < 0.1 * right, missed
+    right, over, missed = compared(one_in=120)
+    assert (over, missed) == ([], [])
+    assert right > 200
 
 
 def test_a_number_that_is_no_element_type_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -267,5 +268,5 @@ def test_a_number_that_is_no_element_type_is_refused(tmp_path: Path, capsys: pyt
 
 
 def test_one_operand_is_counted_as_one() -> None:
-    with pytest.raises(DmlcError, match="it takes 1 operand, not 2"):
-        dmlc.compile(model("y = Relu(x, x)"))
+    with pytest.raises(DmlcError, match=r"E0431.*node Relu y: it has 2 inputs, and takes 1"):
+        dmlc.compile(model("y = Relu(x, x)")).to_onnx()

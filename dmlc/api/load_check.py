@@ -13,6 +13,7 @@ from dmlc.diagnostics.catalogue.advice import NO_CPU_KERNEL
 from dmlc.diagnostics.catalogue.models import BROKEN_MODEL
 from dmlc.diagnostics.catalogue.runs import RUNTIME_FAILED
 from dmlc.onnx_schema.domains import imported_versions, plain_domain
+from dmlc.onnx_schema.inlining import inlined
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
@@ -43,7 +44,7 @@ def load_check(artifact: Artifact, graph: Graph, source: ModelProto | None, targ
     emitted = load_phase(artifact.payload)
     original = undeclared = None if source is None else load_phase(source).refusal
     if original is not None and source is not None:
-        undeclared = load_phase(source, declared=False).refusal
+        undeclared = load_phase(inlined(source), declared=False).refusal  # a function that dmlc inlines need not load
     unchecked = f"not checked if ONNX Runtime loads the model: {emitted.unchecked}" if emitted.unchecked else ""
     fault = undeclared or (original if emitted.refusal is not None else None)
     if fault is not None:
@@ -73,22 +74,22 @@ def kernel_check(artifact: Artifact, graph: Graph, target: Target) -> Iterator[D
 
 @contextmanager
 def blaming(model: ModelProto | None) -> Iterator[None]:
-    """Whatever fails inside is the model's fault where it is broken, or ONNX Runtime does not load it either: raises
+    """Whatever fails inside is the model's fault where ONNX Runtime does not load it either, or it is broken: raises
     ``DmlcError`` E0431 then, else what was raised."""
     from dmlc import importers
 
-    try:
-        with importers.blaming(model):
+    with importers.blaming(model):
+        try:
             yield
-    except DmlcError:
-        raise
-    except Exception:
-        from dmlc.verify.load_phase import load_phase
-
-        refusal = None if model is None else load_phase(model).refusal
-        if refusal is None:
+        except DmlcError:
             raise
-        raise DmlcError(_of_source(refusal)) from None
+        except Exception:
+            from dmlc.verify.load_phase import load_phase
+
+            refusal = None if model is None else load_phase(model).refusal
+            if refusal is None:
+                raise
+            raise DmlcError(_of_source(refusal)) from None
 
 
 def _of_source(refusal: LoadRefusal) -> Diagnostic:

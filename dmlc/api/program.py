@@ -216,17 +216,7 @@ class Program:
         is.
         """
         check_arguments(kind=kind, style=style)
-        return unshared(self._leaving(kind, style))
-
-    def _leaving(self, kind: str, style: Style = "plain") -> Artifact:
-        """The artifact that the caller gets. Raises ``DmlcError`` E0431, E0554 for an ONNX model that ONNX Runtime does
-        not load; it is asked only about nodes that dmlc passes on, for it has tried its own."""
-        made = self._emitted(kind, style)
-        if kind == "onnx" and (self.source_model is not None or any(node.op in _PASSED_ON for node in self.graph)):
-            errors = [d.in_file(self.source_name) for d in self.load_check().errors]
-            if errors:
-                raise DmlcError(errors)
-        return made
+        return unshared(self._emitted(kind, style))
 
     @collector_paused()
     def _emitted(self, kind: str, style: Style = "plain") -> Artifact:
@@ -245,8 +235,8 @@ class Program:
         return lowered.artifacts[key]
 
     def to_onnx(self) -> onnx.ModelProto:
-        """The ONNX model: another one each time, which the caller may change. Raises ``DmlcError`` as ``save`` does."""
-        model: onnx.ModelProto = self._leaving("onnx").payload
+        """The ONNX model: another one each time, which the caller may change."""
+        model: onnx.ModelProto = self._emitted("onnx").payload
         del self._lower(self._target_of("onnx")).artifacts["onnx"]  # emitted anew where it is needed again
         return model
 
@@ -262,7 +252,7 @@ class Program:
         """Return the content of a file of that kind."""
         check_arguments(kind=kind, style=style)
         if kind == "onnx":
-            data: bytes = self._leaving(kind).payload.SerializeToString(deterministic=True)
+            data: bytes = self._emitted(kind).payload.SerializeToString(deterministic=True)
             return data
         text: str = (self._dispatches(None) if kind == "dxdispatch" else self._emitted(kind, style)).payload
         return text.encode("utf-8")
@@ -292,7 +282,7 @@ class Program:
         if kind == "onnx":
             from dmlc.runtime.weights import write_model
 
-            artifact = self._leaving(kind)
+            artifact = self._loading()
             write_model(artifact.payload, path, source=artifact.folder, weights=weights)
         elif kind == "dml":
             beside = path.with_suffix(".npz")
@@ -305,10 +295,19 @@ class Program:
         else:
             files.write_bytes(path, self.to_bytes(kind, style))
 
+    def _loading(self) -> Artifact:
+        """The ONNX model to be written. Raises ``DmlcError`` E0431, E0554 where ONNX Runtime does not load it, which is
+        asked only about nodes that dmlc passes on: it has been about those that dmlc makes."""
+        if self.source_model is not None or any(node.op in _PASSED_ON for node in self.graph):
+            errors = [d.in_file(self.source_name) for d in self.load_check().errors]
+            if errors:
+                raise DmlcError(errors)
+        return self._emitted("onnx")
+
     def _save_profiles(self, path: Path, weights: Placement | None) -> None:
         from dmlc.runtime.profiles import index_document, index_path, profile_path, write_profiles
 
-        found = [(dict(sizes), program._leaving("onnx")) for sizes, program in self.profiles.items()]
+        found = [(dict(sizes), program._loading()) for sizes, program in self.profiles.items()]
         for written in (index_path(path), *[profile_path(path, sizes) for sizes, _ in found]):
             files.spare_weights(self.source_graph, written)
         index = index_document(path, self.signature.name, self._places(), [sizes for sizes, _ in found])

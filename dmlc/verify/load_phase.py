@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 from dmlc.diagnostics.counted import counted
-from dmlc.onnx_schema.domains import plain_domain
-from dmlc.onnx_schema.inlining import inlined
 from dmlc.onnx_schema.nested import all_graphs, all_nodes
 from dmlc.verify.process import ask_unproved
 from dmlc.verify.trace import NoEvidence, RunFailed
@@ -57,10 +55,9 @@ class LoadResult:
 
 
 def load_phase(model: ModelProto, *, declared: bool = True) -> LoadResult:
-    """Run the load phase on a model. Without ``declared`` it declares no types but those of its inputs, and its
-    functions are inlined: what is refused then is a node."""
+    """Run the load phase on a model; without ``declared``, on one that declares no types but those of its inputs."""
     try:
-        return _looked_at(_light(model if declared else inlined(model), declared=declared))
+        return _looked_at(_light(model, declared=declared))
     except NoEvidence as error:
         return LoadResult(unchecked=str(error))
     except ValueError:  # protobuf writes up to 2 GiB
@@ -141,8 +138,13 @@ def _unknown_operator(text: str) -> tuple[str, str] | None:
     for pattern in _UNKNOWN:
         found = pattern.search(text)
         if found is not None:
-            return plain_domain(found["domain"]), found["op"]
+            return _plain(found["domain"]), found["op"]
     return None
+
+
+def _plain(domain: str) -> str:
+    """The domain by one name: ONNX's own has two."""
+    return "" if domain == "ai.onnx" else domain
 
 
 def _without_operator(model: ModelProto, operator: tuple[str, str]) -> bool:
@@ -153,7 +155,7 @@ def _without_operator(model: ModelProto, operator: tuple[str, str]) -> bool:
         types |= {info.name: info for info in (*graph.value_info, *graph.output) if info.type.WhichOneof("value")}
     results = []
     for graph in all_graphs(model.graph):
-        nodes = [node for node in graph.node if (plain_domain(node.domain), node.op_type) == operator]
+        nodes = [node for node in graph.node if (_plain(node.domain), node.op_type) == operator]
         results += [name for node in nodes for name in node.output if name]
         for node in nodes:
             graph.node.remove(node)

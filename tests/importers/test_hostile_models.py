@@ -63,6 +63,7 @@ def code_of(source: ModelProto | Path) -> str | None:
         program = dmlc.compile(source)
         program.to_onnx().SerializeToString()
         program.placement()
+        program.require_sound()
     except DmlcError as error:
         str(error)
         return error.diagnostics[0].code.id

@@ -103,7 +103,7 @@ def test_a_model_that_does_not_load_is_refused(name: str, inputs: str, body: str
     made = model(body, inputs)
     assert name in LOADED or refusal(made), "ONNX Runtime loads it"
     with pytest.raises(DmlcError) as caught:
-        dmlc.compile(made, target="onnx").artifact("onnx")
+        dmlc.compile(made, target="onnx").require_sound()
     assert {d.code.id for d in caught.value.diagnostics} == {"E0431"}
     (message,) = [d.message for d in caught.value.diagnostics]
     assert name in message
@@ -169,7 +169,7 @@ FINE |= {
 @each_row("target", ["onnx", "directml"])
 def test_a_model_that_loads_is_not(name: str, target: str) -> None:
     assert refusal(FINE[name]) == ""
-    dmlc.compile(FINE[name], target=target).artifact("onnx")
+    assert dmlc.compile(FINE[name], target=target).load_check().errors == ()
 
 
 @pytest.mark.emits_invalid("its sizes do not broadcast, in the source either")
@@ -180,7 +180,7 @@ def test_a_model_that_loads_at_its_own_opset_alone_is_refused(target: str) -> No
     assert refusal(found) == ""
     program = dmlc.compile(found, target=target)
     with pytest.raises(DmlcError, match=r"E0554.*GreaterOrEqual c: Incompatible dim.*as it is, at opset 15"):
-        program.artifact("onnx")
+        program.require_sound()
 
 
 def test_a_policy_of_sizes_beside_scales_is_refused() -> None:
@@ -237,7 +237,7 @@ def test_overridable_defaults_are_not_facts() -> None:
     made = model("y = Reshape(x, s)", "float[2,3] x, int64[2] s")
     made.graph.initializer.append(helper.make_tensor("s", TensorProto.INT64, [2], [2, 4]))
     assert refusal(made) == ""
-    dmlc.compile(made, target="onnx").artifact("onnx")
+    assert dmlc.compile(made, target="onnx").load_check().errors == ()
 
 
 def test_check_refuses_what_does_not_load(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
@@ -269,4 +269,4 @@ def test_a_number_that_is_no_element_type_is_refused(tmp_path: Path, capsys: pyt
 
 def test_one_operand_is_counted_as_one() -> None:
     with pytest.raises(DmlcError, match=r"E0431.*node Relu y: it has 2 inputs, and takes 1"):
-        dmlc.compile(model("y = Relu(x, x)")).to_onnx()
+        dmlc.compile(model("y = Relu(x, x)"), strict=True)

@@ -11,7 +11,9 @@ from msgspec.structs import replace
 from dmlc.api import opsets
 from dmlc.api.arguments import REWRITES, check_argument, check_arguments
 from dmlc.api.chosen_target import chosen_target
-from dmlc.api.program import BACKENDS, SUFFIXES, Profile, Program, emitted, emitted_to, kind_of, with_results
+from dmlc.api.kinds import SUFFIXES, kind_of
+from dmlc.api.load_check import LoadCheck, blaming
+from dmlc.api.program import BACKENDS, Profile, Program, emitted, emitted_to, with_results
 from dmlc.api.sources import (
     Choice,
     ProgramSource,
@@ -131,9 +133,7 @@ def _program(source: ProgramSource, choice: Choice, options: Options, *, asked: 
     if proto is None:
         program = opsets.written(source, choice, options, asked=asked)
     else:
-        from dmlc import importers
-
-        with importers.blaming(proto[0]):
+        with blaming(proto[0]):
             program = opsets.imported(*proto, options, asked=asked)
     program.source_name = name_of(source)
     return program
@@ -142,6 +142,7 @@ def _program(source: ProgramSource, choice: Choice, options: Options, *, asked: 
 __all__ = [
     "BACKENDS",
     "SUFFIXES",
+    "LoadCheck",
     "Profile",
     "Program",
     "ProgramSource",

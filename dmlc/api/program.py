@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from copy import copy, deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -16,6 +16,9 @@ from msgspec.structs import replace
 from dmlc import ir
 from dmlc.api.arguments import COUNT, check_argument, check_arguments
 from dmlc.api.chosen_target import check_feature_level
+from dmlc.api.kinds import kind_of
+from dmlc.api.load_check import LoadCheck, blaming, kernel_check, load_check
+from dmlc.api.summary import summary
 from dmlc.codegen.artifact import Artifact, Signature, signature_of, unshared
 from dmlc.codegen.ledger import ledger_document, ledger_json
 from dmlc.diagnostics import Diagnostic, DmlcError, did_you_mean, fail, judged, naming
@@ -23,7 +26,7 @@ from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.diagnostics.given import listed
 from dmlc.ir import Array
 from dmlc.ir.collector import collector_paused
-from dmlc.ops.constant import CONSTANT
+from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE
 from dmlc.passes.manager import LedgerEntry, PassContext, Remark
 from dmlc.passes.options import Options
 from dmlc.runtime import files
@@ -42,10 +45,7 @@ if TYPE_CHECKING:
 
 #: Backends that can run a program.
 BACKENDS: tuple[str, ...] = ("dml", "cpu", "numpy", "reference")
-#: Kinds of artifacts by the suffix of the file they are saved in; longer suffixes first.
-SUFFIXES = {".dxdispatch.json": "dxdispatch", ".onnx": "onnx", ".py": "numpy", ".dml": "dml"}
-#: So many inputs, outputs and dims are printed.
-_MOST_LISTED, _LONGEST = 6, 300
+_PASSED_ON = (OPAQUE, OPAQUE_IMPURE)
 #: A combination of sizes: dims and their sizes, in the order in which they were given.
 Profile: TypeAlias = tuple[tuple[str, int], ...]
 
@@ -73,6 +73,8 @@ class Program:
         self._placements: dict[str, Report] = {}
         self._dispatched: dict[str | None, Artifact] = {}
         self._written: Artifact | None = None
+        self._load_check: LoadCheck | None = None
+        self._kernels: tuple[Diagnostic, ...] | None = None
         self.source_name = ""  # name of the file, for diagnostics; empty for other sources
         self.source_graph = graph
         self.source_model = source_model
@@ -128,14 +130,19 @@ class Program:
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """The warnings: those of the passes and, for a target with a provider, the nodes that land on the CPU; and
         advice about the source."""
-        return tuple(d for d in self.problems() if d.severity != "error")
+        return tuple(d for d in self._problems((), strict=False) if d.severity != "error")
 
     def problems(self, *, strict: bool = False) -> tuple[Diagnostic, ...]:
         """Every diagnostic of the program for its target, errors first; ``strict`` makes each warning an error.
 
-        Errors are nodes that fail or give wrong numbers there (E0591, E0592), as ``require_sound`` raises them.
+        Errors are nodes that fail or give wrong numbers there (E0591, E0592), and what keeps ONNX Runtime from loading
+        the model (E0431, E0554), as ``require_sound`` raises them. Kernels that its CPU provider refuses are errors for
+        the target ``cpu``.
         """
         check_arguments(strict=strict)
+        return self._problems(self.loading_problems(), strict=strict)
+
+    def _problems(self, loading: Sequence[Diagnostic], *, strict: bool) -> tuple[Diagnostic, ...]:
         placed: list[Diagnostic] = []
         if self.target.provider is not None:
             from dmlc.placement.advice import located
@@ -145,7 +152,7 @@ class Program:
                 placed = located(report, self._emitted("onnx").locations, self.source_graph)
             else:
                 placed = located(report, {}, None)
-        return judged([d.in_file(self.source_name) for d in (*self.advice, *placed)], strict=strict)
+        return judged([d.in_file(self.source_name) for d in (*loading, *self.advice, *placed)], strict=strict)
 
     @collector_paused()
     def placement(self, feature_level: str | None = None) -> Report:
@@ -168,8 +175,29 @@ class Program:
         report = self.placement()
         return sum(f.effect in ("fails", "wrong") for _, f in report.findings), report.count("cpu")
 
+    def load_check(self) -> LoadCheck:
+        """Have the installed ONNX Runtime run its load phase on the model, in a process of its own, at the first call.
+
+        It finds nothing for the target ``numpy``, which emits no model."""
+        if self._load_check is None:
+            self._load_check = LoadCheck()
+            if self.target.code != "numpy":
+                made = self._emitted("onnx")
+                self._load_check = load_check(made, self.source_graph, self.source_model, self.target)
+        return self._load_check
+
+    def loading_problems(self) -> tuple[Diagnostic, ...]:
+        """The problems that keep ONNX Runtime from loading the model, or from making a kernel."""
+        found = self.load_check().errors
+        if not found and self.target.code != "numpy":
+            if self._kernels is None:
+                self._kernels = tuple(kernel_check(self._emitted("onnx"), self.source_graph, self.target))
+            found = self._kernels
+        return found
+
     def require_sound(self) -> None:
-        """Raises ``DmlcError`` E0591, E0592 where a node would fail or give wrong numbers on the target."""
+        """Raises ``DmlcError`` E0591, E0592 where a node would fail or give wrong numbers on the target; E0431, E0554
+        where ONNX Runtime would not load the model."""
         errors = [d for d in self.problems() if d.severity == "error"]
         if errors:
             raise DmlcError(errors)
@@ -242,8 +270,8 @@ class Program:
         ``weights`` says what becomes of an imported model's external data: a ``reference`` to where it is, which is
         what happens in its own folder by default; a ``copy`` in PATH.HASH.data, elsewhere; ``inline`` data.
         Of a program with ``profiles`` one ONNX model is written for each, and an index, all or none of them.
-        Raises ``DmlcError``: E0556 for an unknown suffix, E0421 (exit code 2) where it cannot be written, and what
-        ``runtime.weights.write_model`` raises.
+        Raises ``DmlcError``: E0556 for an unknown suffix, E0421 (exit code 2) where it cannot be written, E0431 and
+        E0554 where ONNX Runtime would not load it, and what ``runtime.weights.write_model`` raises.
         """
         check_arguments(path=path, kind=kind, weights=weights, style=style)
         path, kind = Path(path), kind_of(path) if kind is None else kind
@@ -254,7 +282,7 @@ class Program:
         if kind == "onnx":
             from dmlc.runtime.weights import write_model
 
-            artifact = self._emitted(kind)
+            artifact = self._loading()
             write_model(artifact.payload, path, source=artifact.folder, weights=weights)
         elif kind == "dml":
             beside = path.with_suffix(".npz")
@@ -267,10 +295,19 @@ class Program:
         else:
             files.write_bytes(path, self.to_bytes(kind, style))
 
+    def _loading(self) -> Artifact:
+        """The ONNX model to be written. Raises ``DmlcError`` E0431, E0554 where ONNX Runtime does not load it, which is
+        asked only about nodes that dmlc passes on: it has been about those that dmlc makes."""
+        if self.source_model is not None or any(node.op in _PASSED_ON for node in self.graph):
+            errors = [d.in_file(self.source_name) for d in self.load_check().errors]
+            if errors:
+                raise DmlcError(errors)
+        return self._emitted("onnx")
+
     def _save_profiles(self, path: Path, weights: Placement | None) -> None:
         from dmlc.runtime.profiles import index_document, index_path, profile_path, write_profiles
 
-        found = [(dict(sizes), program._emitted("onnx")) for sizes, program in self.profiles.items()]
+        found = [(dict(sizes), program._loading()) for sizes, program in self.profiles.items()]
         for written in (index_path(path), *[profile_path(path, sizes) for sizes, _ in found]):
             files.spare_weights(self.source_graph, written)
         index = index_document(path, self.signature.name, self._places(), [sizes for sizes, _ in found])
@@ -320,13 +357,6 @@ class Program:
             return load_target("numpy")
         return load_target("onnx") if self.target.code == "numpy" else self.target
 
-    @property
-    def unchecked(self) -> str:
-        """One line on the nodes of the imported model of which nothing says whether ONNX Runtime loads them; empty if
-        every node was checked, or the program is not a model."""
-        origin = self.source_graph.origin
-        return "" if origin is None else str(origin.unchecked)
-
     def _lower(self, target: Target) -> _Lowered:
         if target.name not in self._lowered:
             chosen = self._options
@@ -342,14 +372,8 @@ class Program:
     @contextmanager
     def _blaming(self) -> Iterator[None]:
         """Blame failures that a broken model causes on the model; name the file in errors."""
-        with naming(self.source_name):
-            if self.source_model is None:
-                yield
-                return
-            from dmlc import importers
-
-            with importers.blaming(self.source_model):
-                yield
+        with naming(self.source_name), nullcontext() if self.source_model is None else blaming(self.source_model):
+            yield
 
     # --- running
 
@@ -519,31 +543,11 @@ class Program:
 
     def __str__(self) -> str:
         """Five lines: name and target, inputs, outputs, size, and what was done."""
-        signature = self.signature
-        made = self._lower(self.target)
-        sizes = [size for _, type in signature.inputs for size in type.shape]
-        dims = dict.fromkeys(name for size in sizes for name in ir.dim_names(size))
-        nodes = sum(node.op is not CONSTANT for node in made.graph)
-        was = sum(node.op is not CONSTANT for node in self.source_graph)
-        return "\n".join(
-            [
-                f"{signature.name} for {self.target.name}, opset {self.opset}",
-                f"inputs: {_listed([f'{name}: {type_}' for name, type_ in signature.inputs])}",
-                f"outputs: {_listed([f'{name}: {type_}' for name, type_ in signature.outputs])}",
-                f"open dims: {_listed(list(dims))}",
-                f"operations: {nodes:,} (was {was:,}), {len(self.ledger):,} rewrites",
-            ]
-        )
+        graphs = (self.source_graph, self.graph)
+        return summary(self.signature, f"{self.target.name}, opset {self.opset}", graphs, len(self.ledger))
 
     def __repr__(self) -> str:
         return f"<Program {self.signature.name} for {self.target.name}, opset {self.opset}>"
-
-
-def _listed(parts: Sequence[str]) -> str:
-    """The first few parts, and how many more there are."""
-    more = f", and {len(parts) - _MOST_LISTED} more" if len(parts) > _MOST_LISTED else ""
-    text = ", ".join(parts[:_MOST_LISTED]) or "none"
-    return (text if len(text) <= _LONGEST else f"{text[:_LONGEST]}...") + more
 
 
 def emitted(program: Program, kind: str) -> Artifact:
@@ -572,16 +576,6 @@ def emitted_to(program: Program, kind: str, path: Path | None, style: Style = "p
     from dmlc.runtime.dxdispatch_files import folder_of
 
     return program._dispatches(None if path is None else folder_of(path))
-
-
-def kind_of(path: str | os.PathLike[str]) -> str:
-    """Return the artifact kind of a file's suffix. Raises ``DmlcError`` E0556 (exit code 2)."""
-    name = Path(path).name.lower()
-    for suffix, kind in SUFFIXES.items():
-        if name.endswith(suffix):
-            return kind
-    help = f"suffixes are {' '.join(SUFFIXES)}"
-    raise fail(codes.UNKNOWN_CHOICE, f"the suffix of {path} says nothing about its form", help=help, exit_code=2)
 
 
 def _emit(kind: str, lowered: _Lowered, opset: int, style: Style) -> Artifact:

@@ -21,13 +21,12 @@ from dmlc.cli.counts import nodes_after
 from dmlc.cli.findings import github_text, sarif_text, with_fix
 from dmlc.cli.fixing import add_fix, check_fix, fixed, fixed_json
 from dmlc.cli.library_page import show_library
-from dmlc.cli.loading import why_not_loaded
+from dmlc.cli.loading import begin_loading, kernel_help, why_not_loaded
 from dmlc.cli.many import run_each
 from dmlc.cli.options import add_compile_options, add_report_options, add_sources, limits_of
 from dmlc.cli.placement_view import placement_json, placement_text
 from dmlc.cli.signatures import signature_json
 from dmlc.cli.source import STDIN, compile_source, is_model, shapes_of
-from dmlc.codegen.artifact import Artifact
 from dmlc.diagnostics import Diagnostic, DmlcError, judged, refuses
 from dmlc.diagnostics.catalogue.runs import FEATURE_LEVEL, RUNTIME_FAILED
 from dmlc.diagnostics.counted import counted
@@ -123,24 +122,18 @@ def _fixed(args: argparse.Namespace, console: Console) -> argparse.Namespace:
 def _look(args: argparse.Namespace, console: Console) -> _CheckResult:
     """The program compiled, its placement and the diagnostics. Raises ``DmlcError`` for what does not compile."""
     target = _checked_target(args)
+    begin_loading("onnx", args.target)
     with console.progress(args.source) as progress:
         if target.provider is None:
             program = compile_source(_options(args), progress=progress)
-            made = api.emitted(program, _kind(program))
-            found = [d.in_file(args.source) for d in _of_optimizer(args, program)]
-            problems = (*judged(found, strict=args.strict), *program.problems(strict=args.strict))
-            if not target.installed_kernels:
-                return _CheckResult(program, None, problems)
+            api.emitted(program, _kind(program))
             progress("loading")
-            return _loaded(args, program, made, problems)
+            return _loaded(args, program)
         compiled, refused = _compiled(args, progress)
         report = _report(args, target, compiled)
-    found = [
-        *refused,
-        *_of_optimizer(args, compiled),
-        *_of_level(report),
-        *(compiled.advice if compiled is not None else ()),
-    ]
+        progress("loading")
+        found = [*refused, *_of_optimizer(args, compiled), *_of_level(report)]
+        found += () if compiled is None else (*compiled.loading_problems(), *compiled.advice)
     locations = api.emitted(compiled, "onnx").locations if compiled is not None and not _is_model(args) else {}
     graph = compiled.source_graph if compiled is not None and not _is_model(args) else None
     found += located(report, locations, graph)
@@ -151,25 +144,27 @@ def _look(args: argparse.Namespace, console: Console) -> _CheckResult:
             return _written(args, other, report.feature_level)
         if other is not None:
             diagnostics = tuple(with_fix(d, _command(args, other)) for d in diagnostics)
-    return _CheckResult(compiled, report, diagnostics)
+    return _CheckResult(compiled, report, diagnostics, notes=_notes(compiled))
 
 
-def _loaded(
-    args: argparse.Namespace, program: api.Program, made: Artifact, problems: tuple[Diagnostic, ...]
-) -> _CheckResult:
-    """The problems of the program, whose model the installed ONNX Runtime loads or refuses."""
-    why = why_not_loaded(made.payload, made.folder)
-    if why:
-        help = opset_help(made.payload, why)
-        help = (
-            help or "cast the operands of that node to a dtype that has a kernel, or write the node in other operators"
-        )
-        refused = Diagnostic(RUNTIME_FAILED, f"ONNX Runtime refuses the model: {why}", help=help).in_file(args.source)
-        return _CheckResult(program, None, (refused, *problems))
-    source = program.source_model
-    why = "" if source is None else why_not_loaded(source, Path(args.source).parent)
-    note = f"ONNX Runtime refuses the model as it is, and loads what dmlc compile makes of it: {why}"
-    return _CheckResult(program, None, problems, notes=(note,) if why else ())
+def _loaded(args: argparse.Namespace, program: api.Program) -> _CheckResult:
+    """The problems of the program; for the target of the installed kernels ONNX Runtime makes a session too."""
+    found = [d.in_file(args.source) for d in _of_optimizer(args, program)]
+    problems = (*judged(found, strict=args.strict), *program.problems(strict=args.strict))
+    is_certain = not program.load_check().unchecked and not program.loading_problems()
+    if program.target.installed_kernels and is_certain:
+        made = api.emitted(program, "onnx")
+        why = why_not_loaded(made.payload, made.folder)
+        if why:
+            help = opset_help(made.payload, why) or kernel_help(why)
+            refused = Diagnostic(RUNTIME_FAILED, f"ONNX Runtime refuses the model: {why}", help=help)
+            problems = (refused.in_file(args.source), *problems)
+    return _CheckResult(program, None, problems, notes=_notes(program))
+
+
+def _notes(program: api.Program | None) -> tuple[str, ...]:
+    note = "" if program is None else program.load_check().note
+    return (note,) if note else ()
 
 
 def _of_optimizer(args: argparse.Namespace, program: api.Program | None) -> list[Diagnostic]:
@@ -317,17 +312,17 @@ def _show(args: argparse.Namespace, console: Console, found: _CheckResult) -> in
     if program is not None:
         notes = [*found.notes, *api.emitted(program, _kind(program)).report]
         fields |= {**signature_json(program.signature), "notes": notes}
-        if report is None:
-            for sentence in notes:
-                console.say(f"note: {sentence}")
+        for sentence in notes if report is None else found.notes:
+            console.say(f"note: {sentence}")
         causes = unknown_ranks(program.source_graph)
         if causes:
             fields["unknown_ranks"] = [cause.of(cause.value) for cause in causes]
             for cause in causes:
                 console.say(f"note: {cause.of(cause.value)}")
-        if program.unchecked:
-            fields["unchecked"] = program.unchecked
-            console.say(f"note: {program.unchecked}")
+        unchecked = program.load_check().unchecked
+        if unchecked:
+            fields["unchecked"] = unchecked
+            console.say(f"note: {unchecked}")
     console.document(fields, ok=code == 0)
     return code
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from dmlc import api
 from dmlc.cli.console import Console, UsageError, human_bytes
 from dmlc.cli.counts import as_written, nodes_after, operations
+from dmlc.cli.loading import begin_loading
 from dmlc.cli.options import add_compile_options, add_report_options, add_source, profile_option
 from dmlc.cli.signatures import signature_json
 from dmlc.cli.source import STDIN, compile_source, is_model, open_source
@@ -73,6 +74,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         return list_rules(console)
     kind, output = _form(args)
     _check_usage(args, console, kind, output)
+    begin_loading(kind, args.target)
     if args.profile:
         from dmlc.cli.profiles import compile_profiles
 
@@ -95,7 +97,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         is_fine = verdict is None or verdict.ok
         progress("writing")
         size = _write(args, program, kind, output) if is_fine else 0
-    console.warn(program.diagnostics)
+    console.warn(program.problems() if kind == "onnx" else program.diagnostics)
     if verdict is not None and not is_fine:
         console.document(_outcome(program, kind, output, verdict), ok=False)
         return 1
@@ -218,6 +220,8 @@ def _report(
     kind, output, size, seconds = written
     nodes = (nodes_after(program) if kind == "onnx" else operations(program.graph)).total()
     notes = () if kind == "dml" else _artifact(args, program, kind, output).report
+    if kind == "onnx" and program.load_check().unchecked:
+        notes = (*notes, program.load_check().unchecked)
     fields: dict[str, Any] = {
         **_outcome(program, kind, output, verdict),
         "written": not args.dry_run,

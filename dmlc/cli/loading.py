@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from onnx import ModelProto
+from dmlc.targets import load_target, target_names
+from dmlc.workers import SESSIONS
 
-from dmlc.verify.process import ProcessSession
-from dmlc.verify.trace import NoEvidence, RunFailed
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+
+def begin_loading(kind: str, target: str) -> None:
+    """Start ONNX Runtime's process, which takes as long as parsing, where a command will have it load a model."""
+    if kind == "onnx" and target in target_names() and load_target(target).code != "numpy":
+        SESSIONS.begin()
 
 
 def why_not_loaded(model: ModelProto, folder: Path | None) -> str:
@@ -16,6 +24,9 @@ def why_not_loaded(model: ModelProto, folder: Path | None) -> str:
 
     It is empty too where nothing can be found out: without ONNX Runtime, and for a model too large to be handed over.
     """
+    from dmlc.verify.process import ProcessSession
+    from dmlc.verify.trace import NoEvidence, RunFailed
+
     try:
         ProcessSession(model, None if folder is None else str(folder.absolute()), "cpu")
     except RunFailed as error:
@@ -23,3 +34,10 @@ def why_not_loaded(model: ModelProto, folder: Path | None) -> str:
     except (NoEvidence, ValueError):
         pass
     return ""
+
+
+def kernel_help(why: str) -> str:
+    """The way out for a model without a kernel; another one where that is not the reason."""
+    if "implementation for" in why or "find kernel" in why:
+        return "cast the operands of that node to a dtype that has a kernel, or write the node in other operators"
+    return "dmlc verify SRC reports whether the model fails as it is"

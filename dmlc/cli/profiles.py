@@ -80,7 +80,7 @@ def compile_profiles(args: argparse.Namespace, console: Console, output: str) ->
 
 def _each_once(programs: Any) -> list[Diagnostic]:
     """The diagnostics of all programs, those that several share once."""
-    found = {(d.code.id, d.message, str(d.span)): d for one in programs for d in reversed(one.diagnostics)}
+    found = {(d.code.id, d.message, str(d.span)): d for one in programs for d in reversed(one.problems())}
     return list(reversed(list(found.values())))
 
 

@@ -1,58 +1,27 @@
-"""Faults of a model that ONNX Runtime refuses to load, found while the nodes are read.
+"""Faults of a model that are found while its nodes are read, in words that name what was meant.
 
-Each node is compared with its operator's declaration, and the inference rules say which operands do not fit. Only
-what is certain counts: declared types of values in between and sizes that nodes compute are not held against a node,
-because ONNX Runtime loads such models.
+ONNX Runtime's own load phase finds the others. Only what is certain counts: declared types of values in between and
+sizes that nodes compute are not held against a node, because ONNX Runtime loads such models.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-import onnx
-from msgspec import Struct, field
 from onnx import AttributeProto, ModelProto, TypeProto
 
 from dmlc.diagnostics import Diagnostic, DmlcError, did_you_mean
 from dmlc.diagnostics.catalogue import models as codes
 from dmlc.importers.order import Listed
-from dmlc.ir import UNKNOWN, DType, ForeignType, TensorType, Value
-from dmlc.onnx_schema.signatures import OperandType, find_signature, mismatch
-from dmlc.onnx_schema.types import ELEMENT_TYPE, is_element_type
+from dmlc.onnx_schema.installed import installed_schema
+from dmlc.onnx_schema.types import is_element_type
 from dmlc.onnx_schema.words import words_of
 
 #: Faults that are reported of one model.
 _MOST = 10
 #: Versions are integers of 32 bits.
 _LARGEST_VERSION = 1 << 31
-#: Operators that are named in the sentence on what was not checked.
-_NAMED = 3
 _HELP = "ONNX Runtime does not load it; onnx.checker.check_model(model, full_check=True) may say more"
-
-
-class Unchecked(Struct):
-    """Nodes for which nothing decides whether they load: by operator, and those of unknown operands."""
-
-    operators: Counter[str] = field(default_factory=Counter)
-    untyped: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def sentence(self) -> str:
-        """One line; empty if everything was checked."""
-        parts = []
-        if self.operators:
-            parts.append(f"{_nodes(self.operators)}, which onnx {onnx.__version__} does not know")
-        if self.untyped:
-            parts.append(f"{_nodes(self.untyped)}, whose operands are not known well enough")
-        return f"not checked: {'; '.join(parts)}" if parts else ""
-
-
-def _nodes(counts: Counter[str]) -> str:
-    total = sum(counts.values())
-    names = sorted(counts)
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{total} {'node' if total == 1 else 'nodes'} ({', '.join(names[:_NAMED])}{more})"
 
 
 def _differs(attribute: AttributeProto | None, number: int) -> bool:
@@ -60,18 +29,17 @@ def _differs(attribute: AttributeProto | None, number: int) -> bool:
 
 
 class FaultCheck:
-    """The faults of one model, and the nodes that could not be checked."""
+    """The faults of one model."""
 
     def __init__(self, model: ModelProto, versions: Mapping[str, int]) -> None:
         self.faults: list[Diagnostic] = []
         self.failures: list[Diagnostic] = []
-        self.unchecked = Unchecked()
         self._versions = versions
-        self._answers: dict[tuple[object, ...], str | None] = {}
         names = [info.name for info in model.graph.input if not _is_typed(info.type)]
         names += [tensor.name for tensor in model.graph.initializer if tensor.data_type == 0]
         problems = [f"{name} lacks a type" for name in names]
         typed = [(info.name, info.type.tensor_type.elem_type) for info in model.graph.input]
+        typed += [(tensor.name, tensor.data_type) for tensor in model.graph.initializer]
         odd = [(name, number) for name, number in typed if not is_element_type(number)]
         problems += [f"{name} is of element type {number}, which ONNX does not have" for name, number in odd]
         if not 0 < versions.get("", 1) < _LARGEST_VERSION:
@@ -85,25 +53,12 @@ class FaultCheck:
         if found:
             raise DmlcError(found[:_MOST])
 
-    def declaration(
-        self, node: Listed, domain: str, operands: Sequence[Value | None], dtypes: Sequence[DType | None]
-    ) -> None:
-        """Compare a node with its operator's declaration. Nodes of one kind, of operands of the same dtypes, share the
-        answer."""
-        if node.attributes:
-            self._compare_words(node, domain)
-        outputs = node.outputs
-        key = (node.op_type, domain, tuple(dtypes), len(outputs), "" in outputs, *node.attributes)
+    def attributes(self, node: Listed, domain: str) -> None:
+        """Report attributes without a value, and words that an attribute does not take."""
+        self._compare_words(node, domain)
         for name, attribute in node.attributes.items():
             if attribute.ref_attr_name or not node.kinds[name]:
                 self._report_attribute(node, domain, attribute)
-        answer = self._answers.get(key, _UNSEEN) if not node.has_twins else _UNSEEN
-        if answer is _UNSEEN:
-            answer = self._compared(node, domain, operands)
-            if answer == "" and "" not in node.outputs and not any(_is_foreign(v) for v in operands):
-                self._answers[key] = answer  # other types are judged by the values
-        if answer:
-            self.report(node, domain, answer)
 
     def _compare_words(self, node: Listed, domain: str) -> None:
         """Report a word that an attribute does not take."""
@@ -129,21 +84,10 @@ class FaultCheck:
             text = f"its attribute {attribute.name} refers to {attribute.ref_attr_name}, but it is in no function"
             self.report(node, domain, text)
 
-    def _compared(self, node: Listed, domain: str, operands: Sequence[Value | None]) -> str | None:
-        signature = find_signature(domain, node.op_type, self._versions.get(domain, 0))
-        if signature is None:
-            self.unchecked.operators[_label(node, domain)] += 1
-            return None
-        if any(v is not None and v.type == UNKNOWN for v in operands) and not node.may_hold_graphs:
-            self.unchecked.untyped[_label(node, domain)] += 1
-        types = [None if v is None else operand_type(v.type) for v in operands]
-        names = [a.name for a in node.proto.attribute] if node.has_twins else list(node.attributes)
-        return mismatch(signature, types, [bool(name) for name in node.outputs], names)
-
     def shapes(self, node: Listed, domain: str, fault: str) -> None:
         """Record a fault that an inference rule found, if ONNX infers shapes of the operator at all."""
-        signature = find_signature(domain, node.op_type, self._versions.get(domain, 0))
-        if signature is not None and signature.has_inference:
+        schema = installed_schema(domain, node.op_type, self._versions.get(domain, 0))
+        if schema is not None and schema.has_type_and_shape_inference_function:
             self.report(node, domain, fault)
 
     def fails(self, node: Listed, domain: str, why: str) -> None:
@@ -153,23 +97,6 @@ class FaultCheck:
     def report(self, node: Listed, domain: str, fault: str, help: str = _HELP) -> None:
         """Record a fault of a node."""
         self.faults.append(Diagnostic(codes.BROKEN_MODEL, f"node {_named(node, domain)}: {fault}", help=help))
-
-
-_UNSEEN = "?"
-
-
-def operand_type(type: TensorType) -> OperandType:
-    """The type without its sizes."""
-    if not isinstance(type, ForeignType):
-        return ELEMENT_TYPE[type.dtype]
-    if not type.proto:
-        return 0
-    proto = TypeProto.FromString(type.proto)
-    return int(proto.tensor_type.elem_type) if proto.HasField("tensor_type") else type.proto
-
-
-def _is_foreign(value: Value | None) -> bool:
-    return value is not None and isinstance(value.type, ForeignType)
 
 
 def _label(node: Listed, domain: str) -> str:

@@ -177,7 +177,7 @@ class _Importer:
         self.claims.graph(scope, source)
         graph.advice += self.claims.advice()
         self.check.raise_if_any()
-        graph.origin = self._origin(scope, source, self.check.unchecked.sentence)
+        graph.origin = self._origin(scope, source)
         return graph
 
     def _inputs(self, scope: GraphScope, source: GraphProto) -> set[str]:
@@ -335,7 +335,7 @@ class _Importer:
                 declared.name = value.name
         return values
 
-    def _origin(self, scope: GraphScope, source: GraphProto, unchecked: str) -> ModelOrigin:
+    def _origin(self, scope: GraphScope, source: GraphProto) -> ModelOrigin:
         frame = ModelProto()
         for name in ("ir_version", "producer_name", "producer_version", "domain", "model_version", "doc_string"):
             if self.model.HasField(name):
@@ -356,9 +356,7 @@ class _Importer:
             open_negative_sizes(info.type)
         names = {size.dim_param for info in source.input for size in info.type.tensor_type.shape.dim} - NO_NAMES
         outputs = [corrected(scope, info, names, has_new_sizes=self.completes) for info in source.output]
-        return ModelOrigin(
-            frame, self.versions, self.folder, self._infos(source.input), self._infos(outputs), unchecked
-        )
+        return ModelOrigin(frame, self.versions, self.folder, self._infos(source.input), self._infos(outputs))
 
     def _infos(self, infos: Sequence[ValueInfoProto]) -> dict[str, ValueInfoProto]:
         out = {}

@@ -76,8 +76,8 @@ class NodeReader:
         version = self.versions.get(domain, 1)
         if listed.attributes:
             check_attributes(listed, domain, version)
+            self.check.attributes(listed, domain)
         inputs, dtypes = self._inputs(listed)
-        self.check.declaration(listed, domain, inputs, dtypes)
         reading = self.reading
         reading.turn_to(listed, inputs, version)
         if self.opaque:

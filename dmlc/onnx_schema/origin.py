@@ -28,8 +28,7 @@ class ModelOrigin(Struct, frozen=True):
     """The model that a graph came from: ``frame`` is the model without nodes and weights.
 
     ``folder`` is where its external data lies. ``inputs`` and ``outputs`` are the declarations of its interface, by
-    name, as they stand after dims were bound. ``unchecked`` is a sentence on the nodes that
-    could not be checked; empty if all were. ``calls`` are the names of the calls, where a program calls models: then
+    name, as they stand after dims were bound. ``calls`` are the names of the calls, where a program calls models: then
     the frame holds their functions and the newest of their IR versions.
     """
 
@@ -38,7 +37,6 @@ class ModelOrigin(Struct, frozen=True):
     folder: Path | None = None
     inputs: dict[str, ValueInfoProto] = field(default_factory=dict)
     outputs: dict[str, ValueInfoProto] = field(default_factory=dict)
-    unchecked: str = ""
     calls: tuple[str, ...] = ()
 
 

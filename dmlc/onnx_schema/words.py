@@ -15,7 +15,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from dmlc.onnx_schema.domains import MICROSOFT
-from dmlc.onnx_schema.signatures import find_signature
+from dmlc.onnx_schema.installed import installed_schema
 
 
 class Words(Struct, frozen=True):
@@ -181,12 +181,12 @@ def words_of(domain: str, op_type: str, version: int) -> Mapping[str, Words]:
     rows = ROWS.get((domain, op_type))
     if rows is None or version > _NEWEST[domain]:
         return _NONE
-    signature = find_signature(domain, op_type, version)  # onnx has none of ONNX Runtime's own
-    if signature is None and domain != MICROSOFT:
+    schema = installed_schema(domain, op_type, version)  # onnx has none of ONNX Runtime's own
+    if schema is None and domain != MICROSOFT:
         return _NONE
     found = {}
     for name, every in rows.items():
         index = bisect_right([words.since for words in every], version)
-        if index and (signature is None or name in signature.attributes):
+        if index and (schema is None or name in schema.attributes):
             found[name] = every[index - 1]
     return found

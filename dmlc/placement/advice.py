@@ -51,7 +51,7 @@ def located(report: Placement, locations: Mapping[str, str], graph: Graph | None
     ``locations`` are the places of emitted nodes by name, ``graph`` is what the program says.
     """
     found = list(diagnose(report))
-    spans = _spans(graph) if found and graph is not None else {}
+    spans = spans_by_place(graph) if found and graph is not None else {}
     out = []
     for name, diagnostic in found:
         span = spans.get(locations.get(name, ""))
@@ -59,7 +59,7 @@ def located(report: Placement, locations: Mapping[str, str], graph: Graph | None
     return out
 
 
-def _spans(graph: Graph) -> dict[str, Span]:
+def spans_by_place(graph: Graph) -> dict[str, Span]:
     """The longest expression that begins at each place of a program and of the files that it uses."""
     spans: dict[str, Span] = {}
     for node in graph:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import itertools
 import threading
 import weakref
@@ -15,7 +14,7 @@ from dmlc.diagnostics import Diagnostic
 from dmlc.diagnostics.catalogue.runs import NO_RUNTIME
 from dmlc.diagnostics.libraries import no_directml
 from dmlc.verify.trace import NoEvidence, RunFailed
-from dmlc.workers import Worker, WorkerEnded
+from dmlc.workers import SESSIONS, WorkerEnded
 
 #: A run may take this many seconds; a trip count that was made up can make a loop endless.
 TIME_LIMIT = 120.0
@@ -28,12 +27,17 @@ class Process:
     it: from then on, and not before, an end of the process is held against the model that it ran."""
 
     def __init__(self) -> None:
-        self._worker = Worker("dmlc.workers.sessions")
+        self._worker = SESSIONS
         self._lock = threading.RLock()
         #: Sessions that nobody uses any more. They are sent with the next request: a finalizer may run at any moment.
         self.gone: list[int] = []
-        #: Grows with each process, so that sessions know when theirs is gone.
-        self.generation = 0
+        #: The processes that have reported how importing ONNX Runtime went, and that have computed a sum.
+        self._heard = self._proved = 0
+
+    @property
+    def generation(self) -> int:
+        """Grows with each process, so that sessions know when theirs is gone."""
+        return self._worker.generation
 
     def ask(self, *request: Any) -> Any:
         """The answer. Raises ``RunFailed`` where it is an error, or where the process ended or took too long,
@@ -48,44 +52,75 @@ class Process:
             raise RunFailed(answer)
         return answer
 
+    def ask_unproved(self, limit: float, *request: Any) -> Any:
+        """The answer of a process that need not have computed a sum, because its end is held against no model.
+
+        Raises ``RunFailed`` for an error of the model, ``NoEvidence`` for all else, an end of the process among it."""
+        try:
+            with self._lock:
+                self._hear()
+                status, answer = self._exchange(limit, ([], *request))
+        except RunFailed as error:
+            raise NoEvidence(str(error)) from None
+        if status == "failed":
+            raise RunFailed(answer)
+        if status != "fine":
+            raise NoEvidence(f"this ONNX Runtime has {status}")
+        return answer
+
     def start(self) -> None:
         """Make sure that the process runs. Raises ``NoEvidence`` where ONNX Runtime is missing or does not work."""
         with self._lock:
-            if not self._worker.is_running:
-                self.stop()
-                try:
-                    self._worker.spawn()
-                except OSError as error:
-                    raise NoEvidence(f"no process for ONNX Runtime can be started: {error}") from None
-                self.generation += 1
+            self._hear()
+            if self._proved != self.generation:
                 try:
                     self._prove()
                 except NoEvidence:
                     self.stop()
                     raise
+                self._proved = self.generation
 
-    def _prove(self) -> None:
-        """Raise ``NoEvidence`` unless ONNX Runtime can be imported in the process and computes a sum."""
-        key = next(_KEYS)
+    def _hear(self) -> None:
+        """Start a process where none runs, and wait for its report. Raises as ``start`` does."""
+        if not self._worker.is_running:
+            self.stop()
+            try:
+                self._worker.spawn()
+            except OSError as error:
+                raise NoEvidence(f"no process for ONNX Runtime can be started: {error}") from None
+        if self._heard == self.generation:
+            return
         try:
             status, answer = self._exchange(START_LIMIT)
+        except RunFailed as error:
+            raise self._ended_early(error) from None
+        if status != "fine":
+            self.stop()
             if status == "missing":
                 raise _no_runtime("ONNX Runtime is not installed", "pip install onnxruntime")
-            if status != "fine":
-                raise _no_runtime(f"ONNX Runtime cannot be imported: {answer}")
+            raise _no_runtime(f"ONNX Runtime cannot be imported: {answer}")
+        self._heard = self.generation
+
+    def _prove(self) -> None:
+        """Raise ``NoEvidence`` unless ONNX Runtime computes a sum in the process."""
+        key = next(_KEYS)
+        try:
             status, answer = self._exchange(START_LIMIT, ([], "load", key, _sum_model(), None))
             if status == "fine":
                 terms = np.array([1, 2], np.float32)
                 self.gone.append(key)
                 status, answer = self._exchange(START_LIMIT, ([], "run", key, ["y"], {"x": terms}))
         except RunFailed as error:
-            code = self._worker.exit_code
-            ended = "" if code is None or error.late else f" with code {code}"
-            raise _no_runtime(f"{error}{ended} before it had run any model") from None
+            raise self._ended_early(error) from None
         if status != "fine":
             raise _no_runtime(f"ONNX Runtime fails on a model of one addition: {answer}")
         if not np.array_equal(answer, [np.array([2, 4], np.float32)]):
             raise _no_runtime(f"ONNX Runtime gives {answer} for a model of one addition")
+
+    def _ended_early(self, error: RunFailed) -> NoEvidence:
+        code = self._worker.exit_code
+        ended = "" if code is None or error.late else f" with code {code}"
+        return _no_runtime(f"{error}{ended} before it had run any model")
 
     def _exchange(self, limit: float, request: tuple[Any, ...] | None = None) -> tuple[str, Any]:
         """Send a request and return what the process answers: a status, and a value or a text.
@@ -120,8 +155,10 @@ def _sum_model() -> bytes:
 
 
 _PROCESS = Process()
-_KEYS = itertools.count()
-atexit.register(_PROCESS.stop)
+_KEYS = itertools.count(1)
+
+
+ask_unproved = _PROCESS.ask_unproved
 
 
 class ProcessSession:

@@ -3,8 +3,9 @@
 It loads nothing else of this package: half of the time that a process takes to start.
 
 Requests and answers are pickles on stdin and stdout: ``(keys of sessions to forget, what, ...)``, and
-``("fine", answer)``, ``("failed", text)`` or ``("no provider", name)``. Before the first request the process reports
-how importing ONNX Runtime went: ``("fine", version)``, ``("missing", text)`` or ``("failed", text)``.
+``("fine", answer)``, ``("failed", text)``, ``("no provider", name)`` or ``("no load phase", text)``. Before the first
+request the process reports how importing ONNX Runtime went: ``("fine", version)``, ``("missing", text)`` or
+``("failed", text)``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from __future__ import annotations
 import os
 import pickle
 import sys
-from collections.abc import Callable
 from typing import Any, BinaryIO
 
 #: Key of the folder with the external data of a model given as bytes (onnxruntime_session_options_config_keys.h).
@@ -22,6 +22,63 @@ _DML = "DmlExecutionProvider"
 
 class ProviderMissing(Exception):
     """An execution provider that this ONNX Runtime lacks; it would take the CPU's without a word."""
+
+
+class LoadPhaseMissing(Exception):
+    """The class behind ``onnxruntime.InferenceSession``, which does not initialize what it loads, is not there."""
+
+
+class Requests:
+    """The answers to requests; ``sessions`` are kept by the keys that the other side gave them."""
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+        self.sessions: dict[int, Any] = {}
+
+    def load(self, key: int, model: bytes, folder: str | None, backend: str = "") -> dict[str, str]:
+        """Make a session; the ONNX Runtime types of its outputs.
+
+        By default it is the CPU provider without optimizations; the backends ``cpu`` and ``dml`` have them.
+        """
+        options = self._library.SessionOptions()
+        if not backend:
+            options.graph_optimization_level = self._library.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.intra_op_num_threads = 1
+        if backend == "dml":
+            if _DML not in self._library.get_available_providers():
+                raise ProviderMissing(_DML)
+            options.enable_mem_pattern = False
+        options.log_severity_level = 4
+        if folder is not None:
+            options.add_session_config_entry(_WEIGHTS_FOLDER, folder)
+        providers = [*([_DML] if backend == "dml" else []), "CPUExecutionProvider"]
+        session = self.sessions[key] = self._library.InferenceSession(model, options, providers=providers)
+        return {value.name: value.type for value in session.get_outputs()}
+
+    def run(self, key: int, names: list[str], feeds: dict[str, Any]) -> list[Any]:
+        return list(self.sessions[key].run(names, feeds))
+
+    def parse(self, model: bytes) -> None:
+        """Run the load phase alone: nodes are checked and types inferred; no weights are read, no kernels made."""
+        try:
+            from onnxruntime.capi._pybind_state import InferenceSession
+        except ImportError as error:
+            raise LoadPhaseMissing(str(error)) from None
+        options = self._library.SessionOptions()
+        options.log_severity_level = 4
+        InferenceSession(options, model, False, False)
+
+    def construct(self, models: list[bytes]) -> list[str]:
+        """Make the kernels of each model: the reason why one is refused, or nothing."""
+        texts = []
+        for model in models:
+            try:
+                self.load(0, model, None)
+                texts.append("")
+            except Exception as error:  # onnxruntime's exceptions have no common base class
+                texts.append(str(error) or type(error).__name__)
+        self.sessions.pop(0, None)
+        return texts
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
@@ -38,44 +95,20 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
         send("missing" if is_missing else "failed", f"{type(error).__name__}: {error}")
         return
     send("fine", str(getattr(onnxruntime, "__version__", "")))
-    sessions: dict[int, Any] = {}
-
-    def load(key: int, model: bytes, folder: str | None, backend: str = "") -> dict[str, str]:
-        """Make a session; the ONNX Runtime types of its outputs.
-
-        By default it is the CPU provider without optimizations; the backends ``cpu`` and ``dml`` have them.
-        """
-        options = onnxruntime.SessionOptions()
-        if not backend:
-            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        options.intra_op_num_threads = 1
-        if backend == "dml":
-            if _DML not in onnxruntime.get_available_providers():
-                raise ProviderMissing(_DML)
-            options.enable_mem_pattern = False
-        options.log_severity_level = 4
-        if folder is not None:
-            options.add_session_config_entry(_WEIGHTS_FOLDER, folder)
-        providers = [*([_DML] if backend == "dml" else []), "CPUExecutionProvider"]
-        session = onnxruntime.InferenceSession(model, options, providers=providers)
-        sessions[key] = session
-        return {value.name: value.type for value in session.get_outputs()}
-
-    def run(key: int, names: list[str], feeds: dict[str, Any]) -> list[Any]:
-        return list(sessions[key].run(names, feeds))
-
-    verbs: dict[str, Callable[..., Any]] = {"load": load, "run": run}
+    answering = Requests(onnxruntime)
     while True:
         try:
             gone, what, *arguments = pickle.load(requests)
         except EOFError:
             return
         for key in gone:
-            sessions.pop(key, None)
+            answering.sessions.pop(key, None)
         try:
-            send("fine", verbs[what](*arguments))
+            send("fine", getattr(answering, what)(*arguments))
         except ProviderMissing as error:
             send("no provider", str(error))
+        except LoadPhaseMissing as error:
+            send("no load phase", str(error))
         except Exception as error:  # onnxruntime's exceptions have no common base class
             send("failed", str(error) or type(error).__name__)
 

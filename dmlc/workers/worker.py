@@ -34,16 +34,28 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
         #: Exit code of the last process.
         self.exit_code: int | None = None
+        #: Grows with each process that is started.
+        self.generation = 0
+        #: The process that started the worker. A fork of it has the pipes too, and must not use them.
+        self._owner = 0
         #: Time from which the request that is not answered yet is late.
         self._late: float | None = None
 
     @property
     def is_running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+        return self._process is not None and self._owner == os.getpid() and self._process.poll() is None
+
+    def begin(self) -> None:
+        """Start a process ahead of its first request, if none runs. Who asks first finds out that none can be."""
+        with self._lock, contextlib.suppress(OSError):
+            if not self.is_running:
+                self.stop()
+                self.spawn()
 
     def spawn(self) -> None:
         """Start a new process that finds modules where this one does. Raises ``OSError`` where none can be started."""
         path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
+        self.generation, self._owner = self.generation + 1, os.getpid()
         self._process = subprocess.Popen(
             [sys.executable, "-c", self._code],
             stdin=subprocess.PIPE,
@@ -91,7 +103,7 @@ class Worker:
         """End the process, if one runs."""
         with self._lock:
             process, self._process = self._process, None
-            if process is not None:
+            if process is not None and self._owner == os.getpid():
                 process.kill()
                 self.exit_code = process.wait()
                 for stream in (process.stdin, process.stdout):

@@ -85,7 +85,7 @@ def test_a_model_that_keeps_its_old_opset() -> None:
     """Nothing is rewritten at an opset that no target has; that is replayed too."""
     inner = "b (float[3] i) => (float[3] o) { o = Abs (i) }"
     node = f"y = Scan <body = {inner}, num_scan_inputs = 1> (, x)"
-    head = '<ir_version: 4, opset_import: ["": 8]> g (float[2, 3] x) => (float[2, 3] y)'
+    head = '<ir_version: 4, opset_import: ["": 8]> g (float[1, 2, 3] x) => (float[1, 2, 3] y)'
     model = parser.parse_model(f"{head} {{ {node} }}")
     program = dmlc.compile(model)
     assert program.opset == 8 and not program.ledger

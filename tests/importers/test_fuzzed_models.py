@@ -103,7 +103,7 @@ def test_nor_of_a_range_that_is_given_too_much() -> None:
     m.graph.initializer.extend(weight(name, n, "int64") for name, n in (("from", 2), ("to", LONG), ("step", 1)))
     m.graph.initializer.append(TensorProto(name="many", data_type=TensorProto.DOUBLE, dims=[1, 2, 0]))
     start = time.process_time()
-    with pytest.raises(DmlcError, match="it takes 3 operands, not 4"):
+    with pytest.raises(DmlcError, match="E0431"):
         dmlc.compile(m, target="onnx").to_onnx()
     assert time.process_time() - start < QUICK
 

@@ -13,7 +13,7 @@ import dmlc
 from dmlc.cli.main import main
 from dmlc.diagnostics import DmlcError
 from tests.rows import each_row
-from tests.versions import ONNX_RUNTIME, needs_onnx_runtime
+from tests.versions import ONNX_RUNTIME
 from tools.broken_nodes import compared
 
 X = "float[2,3] x"
@@ -103,7 +103,7 @@ def test_a_model_that_does_not_load_is_refused(name: str, inputs: str, body: str
     made = model(body, inputs)
     assert name in LOADED or refusal(made), "ONNX Runtime loads it"
     with pytest.raises(DmlcError) as caught:
-        dmlc.compile(made, target="onnx").artifact("onnx")
+        dmlc.compile(made, target="onnx").require_sound()
     assert {d.code.id for d in caught.value.diagnostics} == {"E0431"}
     (message,) = [d.message for d in caught.value.diagnostics]
     assert name in message
@@ -169,16 +169,18 @@ FINE |= {
 @each_row("target", ["onnx", "directml"])
 def test_a_model_that_loads_is_not(name: str, target: str) -> None:
     assert refusal(FINE[name]) == ""
-    dmlc.compile(FINE[name], target=target).artifact("onnx")
+    assert dmlc.compile(FINE[name], target=target).load_check().errors == ()
 
 
 @pytest.mark.emits_invalid("its sizes do not broadcast, in the source either")
 @each_row("target", ["onnx", "directml"])
-def test_a_model_that_loads_at_its_own_opset_is_not(target: str) -> None:
+def test_a_model_that_loads_at_its_own_opset_alone_is_refused(target: str) -> None:
     """ONNX Runtime loads it at the opset of the source alone, and runs it at none."""
     found = FINE["function of other sizes"]
     assert refusal(found) == ""
-    dmlc.compile(found, target=target).artifact("onnx")
+    program = dmlc.compile(found, target=target)
+    with pytest.raises(DmlcError, match=r"E0554.*GreaterOrEqual c: Incompatible dim.*as it is, at opset 15"):
+        program.require_sound()
 
 
 def test_a_policy_of_sizes_beside_scales_is_refused() -> None:
@@ -235,22 +237,7 @@ def test_overridable_defaults_are_not_facts() -> None:
     made = model("y = Reshape(x, s)", "float[2,3] x, int64[2] s")
     made.graph.initializer.append(helper.make_tensor("s", TensorProto.INT64, [2], [2, 4]))
     assert refusal(made) == ""
-    dmlc.compile(made, target="onnx").artifact("onnx")
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [("contrib", "not checked: 1 node (com.microsoft.FusedMatMul), which onnx"), ("broadcast", "")],
-)
-def test_what_is_not_checked_is_said(
-    name: str, said: str, tmp_path: object, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = f"{tmp_path}/m.onnx"
-    onnx.save(FINE[name], path)
-    assert main(["check", path, "--target", "onnx"]) == 0
-    out = capsys.readouterr()
-    lines = [line for line in (out.out + out.err).splitlines() if "not checked" in line]
-    assert len(lines) == bool(said) and all(said in line for line in lines)
+    assert dmlc.compile(made, target="onnx").load_check().errors == ()
 
 
 def test_check_refuses_what_does_not_load(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
@@ -261,13 +248,12 @@ def test_check_refuses_what_does_not_load(tmp_path: object, capsys: pytest.Captu
         assert "E0431" in (said := "".join(capsys.readouterr())) and "pool" in said
 
 
-@needs_onnx_runtime(1, 29, "loads more broken forms of Attention and Gemm")
-def test_what_loads_is_not_refused_and_most_of_what_does_not_is() -> None:
+@pytest.mark.emits_invalid("it compiles broken models")
+def test_what_runs_is_not_refused_and_what_does_not_load_is() -> None:
     """Node tests broken in one way each: rank, size, element type, attribute, operands (a fixed part of them)."""
-    right, over, missed = compared(one_in=60)
-    assert over == []
-    assert right > 400
-    assert len(missed) < 0.1 * right, missed
+    right, over, missed = compared(one_in=120)
+    assert (over, missed) == ([], [])
+    assert right > 200
 
 
 def test_a_number_that_is_no_element_type_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -282,5 +268,5 @@ def test_a_number_that_is_no_element_type_is_refused(tmp_path: Path, capsys: pyt
 
 
 def test_one_operand_is_counted_as_one() -> None:
-    with pytest.raises(DmlcError, match="it takes 1 operand, not 2"):
-        dmlc.compile(model("y = Relu(x, x)"))
+    with pytest.raises(DmlcError, match=r"E0431.*node Relu y: it has 2 inputs, and takes 1"):
+        dmlc.compile(model("y = Relu(x, x)"), strict=True)

@@ -177,3 +177,17 @@ warning[W0613]: ONNX Runtime's LayerNormFusion makes LayerNormalization of Div y
     fixed="$ dmlc compile quartic.onnx",
     program=False,
 )
+
+NO_CPU_KERNEL = declare(
+    "W0614",
+    "ONNX Runtime's CPU provider makes no kernel of a node",
+    """ONNX Runtime loads the model, and its CPU provider then refuses the attributes of a node. Where the node runs on
+    the CPU, no session is created: for the target `cpu` it is error E0554. DirectML's own kernels may take it.
+    `--strict` makes this an error.""",
+    example="""
+$ dmlc check lrn.onnx        # LRN with size=2
+warning[W0614]: ONNX Runtime's CPU provider makes no kernel of LRN norm: size_ % 2 == 1 was false
+""",
+    fixed="$ dmlc check lrn.onnx    # exported with an odd size",
+    program=False,
+)

@@ -344,4 +344,4 @@ def test_products_of_other_than_two_operands_are_refused(operands: tuple[str, ..
     s.input("c", ["b", N, "m", H])
     weights = s("Softmax", s.input("x", ["b", N, S, "t"]), axis=-1)
     with pytest.raises(dmlc.DmlcError, match="MatMul"):
-        fused(s.done(s("MatMul", weights, *operands)))
+        dmlc.compile(s.done(s("MatMul", weights, *operands)), fuse=["attention"], strict=True)

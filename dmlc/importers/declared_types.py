@@ -46,18 +46,19 @@ class DeclaredTypes:
         """Return whether a size depends on data."""
         return not self._by_data.isdisjoint(dim_names(size))
 
-    def believed(self, claimed: Dim, own: Dim) -> Dim:
+    def believed(self, claimed: Dim, own: Dim, *, is_new: bool = True) -> Dim:
         """The size that is claimed in place of ``own``, an open one, or ``own``.
 
         A name that no input declares names the first size that is claimed by it. It never makes two sizes equal:
-        exporters give one name to sizes that differ. A size that depends on data is not the size of an input either.
+        exporters give one name to sizes that differ. Nor does it part a size from that of an operand (not ``is_new``).
+        A size that depends on data is not the size of an input either.
         """
         names = dim_names(claimed)
         made_up = names - self._named
         if not made_up:
             return own if names and self.is_by_data(own) else claimed
         is_name = isinstance(claimed, DimExpr) and claimed.name is not None
-        return claimed if is_name and self._meant.setdefault(str(claimed), own) == own else own
+        return claimed if is_name and is_new and self._meant.setdefault(str(claimed), own) == own else own
 
     def _size(self, name: str) -> Dim:
         return substitute(dim_of_text(name, self._named), self._binding)

@@ -95,8 +95,11 @@ def _completed(
         return claim.with_shape(tuple([scope.types.believed(said, new_dim()) for said in claim.shape]))
     if isinstance(claim, ForeignType):
         return own
+    operands = {size for value in reading.inputs if value is not None for size in value.shape}
     sizes = [
-        simpler(mine, said) if not _is_open(mine) or _is_open(said) else scope.types.believed(said, mine)
+        simpler(mine, said)
+        if not _is_open(mine) or _is_open(said)
+        else scope.types.believed(said, mine, is_new=mine not in operands)
         for mine, said in zip(own.shape, claim.shape, strict=True)
     ]
     return own.with_shape(tuple(sizes))

@@ -8,6 +8,7 @@ from dmlc.codegen.onnx.sizes import SizeWriter
 from dmlc.diagnostics import Span
 from dmlc.ir import Shape, Value
 from dmlc.onnx_schema.nested import values_read_by
+from dmlc.ops.opaque import OPAQUE_IMPURE
 
 _Writer = TypeVar("_Writer", bound="LayoutWriter")
 
@@ -50,15 +51,20 @@ class LayoutWriter(SizeWriter):
                 self._layouts[new] = (renamed.get(source, source), shape)
 
     def drop_unused(self) -> None:
-        """Erase the nodes of this graph that something else stands for by now, once the graph is written."""
+        """Erase the nodes of this graph that something else stands for by now, once the graph is written, and those
+        that only they read."""
         if not self._bypassed:
             return
         used = set(self._outputs)
+        for impure in self.graph.nodes_of((OPAQUE_IMPURE,)):
+            used.update([self._names[value] for value in impure.results if value in self._names])
+        unread = set(self._bypassed)
         unused = []
         for place in range(len(self.nodes) - 1, -1, -1):
             node = self.nodes[place]
-            if not self._bypassed.isdisjoint(node.output) and used.isdisjoint(node.output):
+            if not unread.isdisjoint(node.output) and used.isdisjoint(node.output):
                 unused.append(place)
+                unread.update(values_read_by(node))
                 self._dropped.update(node.output)
             else:
                 used.update(values_read_by(node))

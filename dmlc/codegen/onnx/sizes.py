@@ -94,10 +94,12 @@ class SizeWriter(NodeWriter):
         pending = [node]
         while pending:
             for operand in pending.pop().operands:
-                if operand in self._listed and (had := self.of(operand)) not in self._bypassed:
-                    self._bypassed.add(had)
-                    if operand.producer is not None:
-                        pending.append(operand.producer)
+                had = None if operand is None else self._names.get(operand)
+                if had is None or had in self._bypassed:
+                    continue
+                self._bypassed.add(had)
+                if operand in self._listed and operand.producer is not None:
+                    pending.append(operand.producer)
         return True
 
     def _keep(self, sizes: Sizes, name: str, *, is_scalar: bool = False) -> str:

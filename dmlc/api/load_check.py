@@ -13,7 +13,6 @@ from dmlc.diagnostics.catalogue.advice import NO_CPU_KERNEL
 from dmlc.diagnostics.catalogue.models import BROKEN_MODEL
 from dmlc.diagnostics.catalogue.runs import RUNTIME_FAILED
 from dmlc.onnx_schema.domains import imported_versions, plain_domain
-from dmlc.onnx_schema.inlining import inlined
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
@@ -39,6 +38,7 @@ def load_check(artifact: Artifact, graph: Graph, source: ModelProto | None, targ
     The error is E0431 where the source has the fault, E0554 where the emitted model alone does not load. Wrong types
     that the source declares are a note: the emitted model declares others.
     """
+    from dmlc.onnx_schema.inlining import inlined
     from dmlc.verify.load_phase import load_phase
 
     emitted = load_phase(artifact.payload)

@@ -21,7 +21,7 @@ from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue.searches import NO_ANSWER
 from dmlc.runtime import files
 from dmlc.verify.check import verify_given
-from dmlc.verify.compare import DIFFERENT
+from dmlc.verify.comparison import DIFFERENT
 from dmlc.verify.inputs import Feeds
 from dmlc.verify.tolerance import EXACT, REASSOCIATES, Tolerance
 from dmlc.verify.trace import NotVerifiable, RunFailed, Side

@@ -14,7 +14,7 @@ from dmlc.debugging.graph_diff import attribute_details, body_details
 from dmlc.debugging.value_pairs import ValuePair, value_pairs
 from dmlc.debugging.value_sides import NodeRecord, OnnxValues, ValueSide
 from dmlc.onnx_schema.domains import imported_versions
-from dmlc.verify.compare import DIFFERENT, SAME, Comparison, compare_values
+from dmlc.verify.comparison import DIFFERENT, SAME, Comparison, compare_values
 from dmlc.verify.inputs import Feeds
 from dmlc.verify.tolerance import REASSOCIATES, Tolerance
 from dmlc.verify.trace import NotVerifiable, RunFailed

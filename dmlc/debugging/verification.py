@@ -23,7 +23,7 @@ from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.limits import Limits
 from dmlc.runtime.feeds import FeedChecker
 from dmlc.verify.check import verify_given, verify_sides
-from dmlc.verify.compare import DIFFERENT
+from dmlc.verify.comparison import DIFFERENT
 from dmlc.verify.inputs import Feeds
 from dmlc.verify.models import DEFAULT_CLASSES, DEFAULT_INPUTS, CodeSide, RecordedSide
 from dmlc.verify.tolerance import REASSOCIATES, Tolerance, asked_tolerance

@@ -12,7 +12,7 @@ import numpy as np
 
 from dmlc.ir import Condition, Dim, substitute
 from dmlc.verify import causes
-from dmlc.verify.compare import (
+from dmlc.verify.comparison import (
     DIFFERENT,
     NO_ERRORS,
     WITHIN,

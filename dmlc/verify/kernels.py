@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from onnx import ModelProto, NodeProto, TensorProto, TypeProto
 
 from dmlc.onnx_schema.nested import all_graphs, all_nodes, graphs_of
+from dmlc.verify.load_phase import is_large
 from dmlc.verify.process import ask_unproved
 from dmlc.verify.trace import NoEvidence, RunFailed
 
 #: Seconds that making all kernels may take.
 TIME_LIMIT = 60.0
-#: Weights of more bytes are not handed over, unless a kernel was refused without them.
-_LARGE = 4096
 #: The constructor of a kernel raises; its file and its own declaration come first.
 _RAISED = re.compile(
     r"Exception during initialization: \S+:\d+ "
@@ -38,13 +37,13 @@ def refused_kernels(model: ModelProto) -> list[NoKernel]:
     Missing kernels do not count, and nothing is found where the process ends or takes too long.
     """
     parts = _Parts(model)
-    kinds: dict[bytes, NodeProto] = {}
+    kinds: dict[tuple[object, ...], NodeProto] = {}
     for node in all_nodes(model.graph.node):
-        made = parts.model_of(node, whole=False)
-        if made is not None:
-            kinds.setdefault(made, node)
+        kinds.setdefault(parts.kind_of(node), node)
+    models = [(node, parts.model_of(node, whole=False)) for node in kinds.values()]
+    known = [(node, made) for node, made in models if made is not None]
     out = []
-    for node, reason in zip(kinds.values(), _reasons(list(kinds)), strict=True):
+    for (node, _), reason in zip(known, _reasons([made for _, made in known]), strict=True):
         if reason and parts.has_weights(node):
             made = parts.model_of(node, whole=True)
             (reason,) = [""] if made is None else _reasons([made])
@@ -74,6 +73,7 @@ class _Parts:
         for graph in all_graphs(model.graph):
             self._types |= {info.name: info.type for info in (*graph.value_info, *graph.output, *graph.input)}
             self._weights |= {tensor.name: tensor for tensor in graph.initializer}
+        self._keys: dict[str, bytes | None] = {}
         self._ranks: dict[str, TypeProto | None] = {}
 
     def has_weights(self, node: NodeProto) -> bool:
@@ -82,10 +82,23 @@ class _Parts:
 
     @staticmethod
     def _is_small(tensor: TensorProto) -> bool:
-        return tensor.data_location != TensorProto.EXTERNAL and int(tensor.ByteSize()) <= _LARGE
+        return tensor.data_location != TensorProto.EXTERNAL and not is_large(tensor)
+
+    def kind_of(self, node: NodeProto) -> tuple[object, ...]:
+        """The same for nodes of which one need be looked at: they differ in names and sizes alone."""
+        weights = self._weights
+        given = [name if name in weights and self._is_small(weights[name]) else self._key(name) for name in node.input]
+        attributes = [attribute.SerializeToString() for attribute in node.attribute]
+        return node.op_type, node.domain, len(node.output), *attributes, *given
+
+    def _key(self, name: str) -> bytes | None:
+        if name not in self._keys:
+            rank = self._rank(name) if name else None
+            self._keys[name] = None if rank is None else rank.SerializeToString()
+        return self._keys[name]
 
     def model_of(self, node: NodeProto, *, whole: bool) -> bytes | None:
-        """A model of one node, the same for nodes that differ in names and sizes; ``whole`` has its large weights too.
+        """A model of one node; ``whole`` has its large weights too.
 
         None where the node has nothing to check, holds graphs, or has an operand of unknown type.
         """
@@ -113,7 +126,7 @@ class _Parts:
             made.output.append(f"o{number}" if name else "")
             if name:
                 out.graph.output.add(name=f"o{number}")
-        return bytes(out.SerializeToString(deterministic=True))
+        return bytes(out.SerializeToString())
 
     def _rank(self, name: str) -> TypeProto | None:
         """The type of a value without its sizes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -15,8 +16,8 @@ from dmlc.verify.trace import NoEvidence, RunFailed
 
 #: Seconds that the load phase of one model may take; 100,000 nodes take less than one.
 TIME_LIMIT = 60.0
-#: Weights of more bytes are left out: no shape depends on their elements.
-_LARGE = 4096
+#: Weights of more elements are left out: no shape depends on them.
+_LARGE = 1024
 #: Operators that ONNX Runtime does not know are taken out of the model, up to this many.
 _MOST_UNKNOWN = 20
 #: ONNX writes no limit on a number of operands as the largest integer.
@@ -110,7 +111,7 @@ def _light(model: ModelProto, *, declared: bool) -> ModelProto:
     graph.quantization_annotation.extend(source.quantization_annotation)
     names = {info.name for info in source.input}
     for tensor in source.initializer:
-        if tensor.data_location == TensorProto.EXTERNAL or tensor.ByteSize() <= _LARGE:
+        if tensor.data_location == TensorProto.EXTERNAL or not is_large(tensor):
             graph.initializer.append(tensor)
         elif tensor.name not in names:
             _declare(graph, tensor.name, tensor.data_type, tensor.dims)
@@ -120,6 +121,11 @@ def _light(model: ModelProto, *, declared: bool) -> ModelProto:
             for info in each.output:
                 info.ClearField("type")
     return out
+
+
+def is_large(tensor: TensorProto) -> bool:
+    """Return whether a weight has so many elements that no shape depends on them. They are not read."""
+    return bool(math.prod(tensor.dims) > _LARGE)
 
 
 def _declare(graph: GraphProto, name: str, element_type: int, sizes: Collection[int]) -> None:

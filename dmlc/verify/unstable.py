@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dmlc.ir import Array
-from dmlc.verify.compare import DIFFERENT, Comparison, compare_values
+from dmlc.verify.comparison import DIFFERENT, Comparison, compare_values
 from dmlc.verify.inputs import Feeds
 from dmlc.verify.parts import as_one_array
 from dmlc.verify.tolerance import REASSOCIATES

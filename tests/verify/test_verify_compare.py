@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dmlc.verify import compare
-from dmlc.verify.compare import Comparison
+from dmlc.verify.comparison import Comparison
 from dmlc.verify.tolerance import TOLERANCES
 from tests.rows import each_row
 

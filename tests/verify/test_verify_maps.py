@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 
 import dmlc
 from dmlc.verify import compare, verify_models
-from dmlc.verify.compare import Comparison
+from dmlc.verify.comparison import Comparison
 from dmlc.verify.parts import are_alike, as_one_array
 from tests.rows import each_row
 

@@ -12,7 +12,7 @@ from dmlc.diagnostics import DmlcError, Source
 from dmlc.passes.inventory import all_rules
 from dmlc.runtime.numpy_code import NumpyCode
 from dmlc.verify.check import verify_sides
-from dmlc.verify.compare import DIFFERENT
+from dmlc.verify.comparison import DIFFERENT
 from dmlc.verify.graph_side import GraphSide
 from dmlc.verify.inputs import Feeds
 from dmlc.verify.onnx_side import OnnxSide

@@ -15,7 +15,7 @@ from dmlc.diagnostics import DmlcError
 from dmlc.ir import Array
 from dmlc.verify import causes
 from dmlc.verify.check import verify_sides
-from dmlc.verify.compare import DIFFERENT
+from dmlc.verify.comparison import DIFFERENT
 from dmlc.verify.inputs import Feeds
 from dmlc.verify.onnx_side import OnnxSide
 from dmlc.verify.trace import NotVerifiable, RunFailed

@@ -14,7 +14,7 @@ from dmlc.ops.elementwise import GELU, HARD_SIGMOID, SIGN, SILU, UNARY
 from dmlc.ops.normalize import LAYER_NORM, LOG_SOFTMAX, MEAN_VARIANCE_NORM
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MEAN, REDUCE_MIN, REDUCE_PROD, REDUCE_SUM, ReduceAttributes
 from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, TOP_K
-from dmlc.verify.compare import DIFFERENT, compare_values
+from dmlc.verify.comparison import DIFFERENT, compare_values
 from dmlc.verify.inputs import Feeds
 from dmlc.verify.tolerance import REASSOCIATES
 

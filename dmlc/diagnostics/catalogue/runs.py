@@ -186,7 +186,8 @@ RUNTIME_FAILED = declare(
     "E0554",
     "ONNX Runtime refuses or fails",
     """ONNX Runtime could not make a session of the model, or failed in a node. Where its message names the node, the
-    place in the program that it came from is shown. `dmlc check --target cpu` has the installed one load the model.""",
+    place in the program that it came from is shown. `dmlc check` and `dmlc compile` have the installed one load what
+    they compile: where it refuses that and takes the source, the error is this one.""",
     example="""
 $ dmlc run head.dml --input i=far.npy
 error[E0554]: ONNX Runtime failed: indices element out of data bounds, idx=9

@@ -1,4 +1,4 @@
-"""What is compiled loads in ONNX Runtime, or is refused with the node; what it cannot judge is said."""
+"""Compiled models load in ONNX Runtime, or are refused with the node; the reason is said where it cannot judge."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from dmlc.api import opsets
 from dmlc.api.arguments import REWRITES, check_argument, check_arguments
 from dmlc.api.chosen_target import chosen_target
 from dmlc.api.kinds import SUFFIXES, kind_of
-from dmlc.api.load_check import LoadCheck, blaming
+from dmlc.api.load_result import LoadCheck, blaming
 from dmlc.api.program import BACKENDS, Profile, Program, emitted, emitted_to, with_results
 from dmlc.api.sources import (
     Choice,

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
-from dmlc.diagnostics import Diagnostic, DmlcError, Label, option
+from dmlc.api.load_errors import node_text, operator_page, refusal_text, source_error
+from dmlc.api.load_result import LoadCheck
+from dmlc.diagnostics import Diagnostic, Label, option
 from dmlc.diagnostics.catalogue.advice import NO_CPU_KERNEL
-from dmlc.diagnostics.catalogue.models import BROKEN_MODEL
 from dmlc.diagnostics.catalogue.runs import RUNTIME_FAILED
-from dmlc.onnx_schema.domains import imported_versions, plain_domain
+from dmlc.onnx_schema.domains import imported_versions
+from dmlc.onnx_schema.inlining import inlined
+from dmlc.placement.advice import spans_by_place
+from dmlc.verify.kernels import refused_kernels
+from dmlc.verify.load_phase import LoadRefusal, load_phase
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
@@ -20,16 +22,6 @@ if TYPE_CHECKING:
     from dmlc.codegen.artifact import Artifact
     from dmlc.ir import Graph
     from dmlc.targets import Target
-    from dmlc.verify.load_phase import LoadRefusal
-
-
-class LoadCheck(Struct, frozen=True):
-    """The findings: an error, if there is one; a ``note`` where only the source does not load; ``unchecked``, what is
-    not known."""
-
-    errors: tuple[Diagnostic, ...] = ()
-    note: str = ""
-    unchecked: str = ""
 
 
 def load_check(artifact: Artifact, graph: Graph, source: ModelProto | None, target: Target) -> LoadCheck:
@@ -38,9 +30,6 @@ def load_check(artifact: Artifact, graph: Graph, source: ModelProto | None, targ
     The error is E0431 where the source has the fault, E0554 where the emitted model alone does not load. Wrong types
     that the source declares are a note: the emitted model declares others.
     """
-    from dmlc.onnx_schema.inlining import inlined
-    from dmlc.verify.load_phase import load_phase
-
     emitted = load_phase(artifact.payload)
     original = undeclared = None if source is None else load_phase(source).refusal
     if original is not None and source is not None:
@@ -48,7 +37,7 @@ def load_check(artifact: Artifact, graph: Graph, source: ModelProto | None, targ
     unchecked = f"not checked if ONNX Runtime loads the model: {emitted.unchecked}" if emitted.unchecked else ""
     fault = undeclared or (original if emitted.refusal is not None else None)
     if fault is not None:
-        return LoadCheck((_of_source(fault),), unchecked=unchecked)
+        return LoadCheck((source_error(fault),), unchecked=unchecked)
     if emitted.refusal is not None:
         found = _of_program(emitted.refusal, artifact, graph)
         if source is not None:
@@ -56,46 +45,19 @@ def load_check(artifact: Artifact, graph: Graph, source: ModelProto | None, targ
         return LoadCheck((found,), unchecked=unchecked)
     note = ""
     if original is not None:
-        note = f"ONNX Runtime refuses the model as it is, and loads what dmlc compile makes of it: {_text(original)}"
+        why = refusal_text(original)
+        note = f"ONNX Runtime refuses the model as it is, and loads what dmlc compile makes of it: {why}"
     return LoadCheck((), note, unchecked)
 
 
 def kernel_check(artifact: Artifact, graph: Graph, target: Target) -> Iterator[Diagnostic]:
     """Find the nodes of which the CPU provider makes no kernel: errors for a target of its installed kernels, else
     warnings."""
-    from dmlc.verify.kernels import refused_kernels
-
     for refused in refused_kernels(artifact.payload):
         node, labels = refused.node, _labels(artifact, graph, refused.node)
-        message = f"ONNX Runtime's CPU provider makes no kernel of {_named(node)}: {refused.reason}"
+        message = f"ONNX Runtime's CPU provider makes no kernel of {node_text(node)}: {refused.reason}"
         code = RUNTIME_FAILED if target.installed_kernels else NO_CPU_KERNEL
-        yield Diagnostic(code, message, labels, _page(node))
-
-
-@contextmanager
-def blaming(model: ModelProto | None) -> Iterator[None]:
-    """Whatever fails inside is the model's fault where ONNX Runtime does not load it either, or it is broken: raises
-    ``DmlcError`` E0431 then, else what was raised."""
-    from dmlc import importers
-
-    with importers.blaming(model):
-        try:
-            yield
-        except DmlcError:
-            raise
-        except Exception:
-            from dmlc.verify.load_phase import load_phase
-
-            refusal = None if model is None else load_phase(model).refusal
-            if refusal is None:
-                raise
-            raise DmlcError(_of_source(refusal)) from None
-
-
-def _of_source(refusal: LoadRefusal) -> Diagnostic:
-    """The error where the source does not load."""
-    what = "" if refusal.node is not None else "ONNX Runtime refuses the model: "
-    return Diagnostic(BROKEN_MODEL, what + _text(refusal), help=_page(refusal.node))
+        yield Diagnostic(code, message, labels, operator_page(node))
 
 
 def _of_emitted(refusal: LoadRefusal, artifact: Artifact, source: ModelProto, lowest: int) -> Diagnostic:
@@ -105,35 +67,18 @@ def _of_emitted(refusal: LoadRefusal, artifact: Artifact, source: ModelProto, lo
     if max(own, lowest) != opset:
         other = option(f"--opset {max(own, lowest)}", f"opset={max(own, lowest)}")
         help += f"; if it runs too, compile it with {other}"
-    message = f"ONNX Runtime refuses the compiled model: {_text(refusal)}"
+    message = f"ONNX Runtime refuses the compiled model: {refusal_text(refusal)}"
     return Diagnostic(RUNTIME_FAILED, message, help=help)
 
 
 def _of_program(refusal: LoadRefusal, artifact: Artifact, graph: Graph) -> Diagnostic:
     """The error where what was made of a program does not load, at the place of the node."""
-    message = f"ONNX Runtime refuses the model: {_text(refusal)}"
-    return Diagnostic(RUNTIME_FAILED, message, _labels(artifact, graph, refusal.node), _page(refusal.node))
+    message = f"ONNX Runtime refuses the model: {refusal_text(refusal)}"
+    return Diagnostic(RUNTIME_FAILED, message, _labels(artifact, graph, refusal.node), operator_page(refusal.node))
 
 
 def _labels(artifact: Artifact, graph: Graph, node: NodeProto | None) -> tuple[Label, ...]:
     """The place of a node of the emitted model in the program."""
-    from dmlc.placement.advice import spans_by_place
-
     location = "" if node is None else artifact.locations.get(node.name, "")
     span = spans_by_place(graph).get(location) if location else None
     return () if span is None else (Label(span, "this node"),)
-
-
-def _text(refusal: LoadRefusal) -> str:
-    return refusal.reason if refusal.node is None else f"node {_named(refusal.node)}: {refusal.reason}"
-
-
-def _named(node: NodeProto) -> str:
-    operator = f"{node.domain}.{node.op_type}" if plain_domain(node.domain) else node.op_type
-    return f"{operator} {node.name or next(filter(None, node.output), '')}".rstrip()
-
-
-def _page(node: NodeProto | None) -> str:
-    if node is None or plain_domain(node.domain):
-        return "onnx.checker.check_model(model, full_check=True) may say more"
-    return f"https://onnx.ai/onnx/operators/onnx__{node.op_type}.html describes its operands and attributes"

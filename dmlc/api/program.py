@@ -17,7 +17,7 @@ from dmlc import ir
 from dmlc.api.arguments import COUNT, check_argument, check_arguments
 from dmlc.api.chosen_target import check_feature_level
 from dmlc.api.kinds import kind_of
-from dmlc.api.load_check import LoadCheck, blaming, kernel_check, load_check
+from dmlc.api.load_result import LoadCheck, blaming
 from dmlc.api.summary import summary
 from dmlc.codegen.artifact import Artifact, Signature, signature_of, unshared
 from dmlc.codegen.ledger import ledger_document, ledger_json
@@ -182,6 +182,8 @@ class Program:
         if self._load_check is None:
             self._load_check = LoadCheck()
             if self.target.code != "numpy":
+                from dmlc.api.load_check import load_check
+
                 made = self._emitted("onnx")
                 self._load_check = load_check(made, self.source_graph, self.source_model, self.target)
         return self._load_check
@@ -191,6 +193,8 @@ class Program:
         found = self.load_check().errors
         if not found and self.target.code != "numpy":
             if self._kernels is None:
+                from dmlc.api.load_check import kernel_check
+
                 self._kernels = tuple(kernel_check(self._emitted("onnx"), self.source_graph, self.target))
             found = self._kernels
         return found

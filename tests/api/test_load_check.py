@@ -1,4 +1,4 @@
-"""Compiled models load in ONNX Runtime, or are refused with the node; cases that it cannot judge get a note."""
+"""Compiled models load in ONNX Runtime, or are refused with the node; the reason is said where it cannot judge."""
 
 from __future__ import annotations
 

@@ -1,0 +1,35 @@
+"""Refusals of ONNX Runtime's load phase in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dmlc.diagnostics import Diagnostic
+from dmlc.diagnostics.catalogue.models import BROKEN_MODEL
+from dmlc.onnx_schema.domains import plain_domain
+
+if TYPE_CHECKING:
+    from onnx import NodeProto
+
+    from dmlc.verify.load_phase import LoadRefusal
+
+
+def source_error(refusal: LoadRefusal) -> Diagnostic:
+    """The error where the source does not load."""
+    what = "" if refusal.node is not None else "ONNX Runtime refuses the model: "
+    return Diagnostic(BROKEN_MODEL, what + refusal_text(refusal), help=operator_page(refusal.node))
+
+
+def refusal_text(refusal: LoadRefusal) -> str:
+    return refusal.reason if refusal.node is None else f"node {node_text(refusal.node)}: {refusal.reason}"
+
+
+def node_text(node: NodeProto) -> str:
+    operator = f"{node.domain}.{node.op_type}" if plain_domain(node.domain) else node.op_type
+    return f"{operator} {node.name or next(filter(None, node.output), '')}".rstrip()
+
+
+def operator_page(node: NodeProto | None) -> str:
+    if node is None or plain_domain(node.domain):
+        return "onnx.checker.check_model(model, full_check=True) may say more"
+    return f"https://onnx.ai/onnx/operators/onnx__{node.op_type}.html describes its operands and attributes"

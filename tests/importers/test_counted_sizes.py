@@ -58,7 +58,7 @@ def test_size_that_data_decide_is_not_the_declared_one(target: dmlc.TargetName, 
 
 
 def test_size_of_a_computed_shape_is_the_declared_one() -> None:
-    """A declaration behind a shape that dmlc cannot follow is believed: exporters write it."""
+    """Exporters declare sizes behind shapes that dmlc cannot follow: these are believed."""
     text = "q = Reshape (x, k) s = Shape (x) y = Reshape (q, s)"
     inputs = "float[N, C] x, int64[2] k"
     source = parser.parse_model(f"{HEAD} g ({inputs}) => (float[N, C] y) <float[N, C] q> {{ {text} }}")

@@ -28,8 +28,9 @@ def may_divide_one(writer: NodeWriter, node: Node) -> bool:
     """Return whether ONNX Runtime's DivMulFusion may change a product of the node's result.
 
     It makes ``b / a`` of ``1 / a * b`` where the dividend is a constant 1 of one element, also one that it computed
-    itself while the session was created. The quotients of i32 and i64 truncate; of floats, the result loses the axes
-    that only the dividend has (onnxruntime, ``div_mul_fusion.cc``; measured with 1.23.0 to 1.32.0).
+    itself while the session was created (followed for integers, which sizes are). The quotients of i32 and i64
+    truncate; of floats, the result loses the axes that only the dividend has (onnxruntime, ``div_mul_fusion.cc``;
+    measured with 1.23.0 to 1.32.0).
     """
     if (node.op is not b.DIV and not is_opaque(node, "Div")) or not _may_meet_product(writer, node.result):
         return False
@@ -39,7 +40,7 @@ def may_divide_one(writer: NodeWriter, node: Node) -> bool:
     data = constant_of(dividend)
     if data is not None:
         return data.size == 1 and bool(data.array.reshape(())[()] == 1)
-    if constant_of(divisor) is not None:  # the quotient is a constant too by then
+    if dividend.type.dtype.is_float or constant_of(divisor) is not None:  # a quotient by a constant is one by then
         return False
     return all(not isinstance(size, int) or size == 1 for size in dividend.shape) and not _reads_data(writer, dividend)
 

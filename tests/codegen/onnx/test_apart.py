@@ -150,3 +150,14 @@ def test_quotients_of_a_float_one_stay(shape: str) -> None:
         f"{head} g (float[n] a, float[n] b) => (float[n] y) <float{shape} one = {{1}}> {{ {text} }}"
     )
     assert "Max" not in operators(dmlc.compile(source, target="onnx").to_onnx())
+
+
+def test_quotients_behind_many_nodes_stay() -> None:
+    """A scaled value of open sizes, with more operands behind it than are looked at."""
+    adds = " ".join(f"x{i + 1} = Add (x{i}, w{i}) " if i % 2 else f"x{i + 1} = Tanh (x{i}) " for i in range(80))
+    weights = ", ".join(f"float[1] w{i} = {{{i}.5}}" for i in range(1, 80, 2))
+    head = '<ir_version: 8, opset_import: ["" : 17]>'
+    text = f"x0 = Relu (x) {adds} q = Div (x80, s) y = Mul (q, x)"
+    source = parser.parse_model(f"{head} g (float[n, m] x, float s) => (float[n, m] y) <{weights}> {{ {text} }}")
+    made = dmlc.compile(source, target="onnx").to_onnx()
+    assert "Max" not in operators(made)

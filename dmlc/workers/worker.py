@@ -36,14 +36,13 @@ class Worker:
         self.exit_code: int | None = None
         #: Grows with each process that is started.
         self.generation = 0
-        #: The process that started the worker. A fork of it has the pipes too, and must not use them.
-        self._owner = 0
         #: Time from which the request that is not answered yet is late.
         self._late: float | None = None
 
     @property
     def is_running(self) -> bool:
-        return self._process is not None and self._owner == os.getpid() and self._process.poll() is None
+        """False in a fork of the process that started it too, where ``poll`` finds no child of that number."""
+        return self._process is not None and self._process.poll() is None
 
     def begin(self) -> None:
         """Start a process ahead of its first request, if none runs. Who asks first finds out that none can be."""
@@ -55,7 +54,7 @@ class Worker:
     def spawn(self) -> None:
         """Start a new process that finds modules where this one does. Raises ``OSError`` where none can be started."""
         path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
-        self.generation, self._owner = self.generation + 1, os.getpid()
+        self.generation += 1
         self._process = subprocess.Popen(
             [sys.executable, "-c", self._code],
             stdin=subprocess.PIPE,
@@ -103,7 +102,7 @@ class Worker:
         """End the process, if one runs."""
         with self._lock:
             process, self._process = self._process, None
-            if process is not None and self._owner == os.getpid():
+            if process is not None:
                 process.kill()
                 self.exit_code = process.wait()
                 for stream in (process.stdin, process.stdout):

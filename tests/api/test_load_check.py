@@ -243,6 +243,7 @@ def test_a_python_caller_starts_a_process_only_for_nodes_of_others(tmp_path: Pat
 def test_a_fork_has_a_process_of_its_own() -> None:
     code = """
 import os, sys, dmlc
+from dmlc.workers import SESSIONS
 from onnx import parser
 text = '<ir_version: 8, opset_import: ["": 13]> g (float[2,3] x) => (float y) { y = Det(x) }'
 def refused():
@@ -251,11 +252,16 @@ def refused():
     except dmlc.DmlcError as error:
         return error.diagnostics[0].code.id == "E0431"
 fine = refused()
+first = SESSIONS._process.pid
 child = os.fork()
 if child == 0:
-    os._exit(0 if refused() else 1)
-fine = fine and refused() and os.waitpid(child, 0)[1] == 0 and refused()
-sys.exit(not fine)
+    SESSIONS.stop()
+    os._exit(0 if refused() and SESSIONS._process.pid != first else 1)
+other = os.fork()
+if other == 0:
+    os._exit(0 if refused() and SESSIONS._process.pid != first else 1)
+fine = fine and all(os.waitpid(pid, 0)[1] == 0 for pid in (child, other))
+sys.exit(not (fine and refused() and SESSIONS._process.pid == first))
 """
     assert subprocess.run([sys.executable, "-c", code], timeout=120, check=False).returncode == 0
 

@@ -335,15 +335,19 @@ class _Verification:
         for override in plan.overrides_of(number - self.numbers[0], len(self.numbers)):
             yield {**feeds_of(plan.interface, plan.bindings[:1], number, seed), **override}
 
-    def _run(self, number: int, feeds: Feeds) -> dict[str, tuple[str, str]]:
-        """The status of each output. Where the original fails, inputs with a default have it. Raises ``RunFailed``."""
+    def _run(self, number: int, feeds: Feeds, *, optimized: bool) -> dict[str, tuple[str, str]]:
+        """The status of each output. Where the original fails, inputs with a default have it. Raises ``RunFailed``.
+
+        ``optimized`` asks for the numbers with ONNX Runtime's default optimizations too.
+        """
         optional = {spec.name for spec in self.plan.interface.inputs if spec.optional}
         try:
-            return _Case(number, feeds, self).run()
+            return _Case(number, feeds, self).run(optimized=optimized)
         except RunFailed as error:
             if error.ended or optional.isdisjoint(feeds):
                 raise
-        return _Case(number, {name: data for name, data in feeds.items() if name not in optional}, self).run()
+        given = {name: data for name, data in feeds.items() if name not in optional}
+        return _Case(number, given, self).run(optimized=optimized)
 
     def _input(self, number: int, draws: int) -> None:
         """One input, drawn several times where that costs little; for each output the worst draw counts."""
@@ -351,7 +355,7 @@ class _Verification:
         messages, drawn = [], False
         for feeds in self._draws(number, draws):
             try:
-                found = self._run(number, feeds)
+                found = self._run(number, feeds, optimized=not drawn)
                 drawn = True
             except RunFailed as error:
                 messages.append(str(error))
@@ -383,7 +387,7 @@ class _Case:
         self._again: dict[str, Any] | None = None
         self._instability: dict[frozenset[str], Instability] = {}
 
-    def run(self) -> dict[str, tuple[str, str]]:
+    def run(self, *, optimized: bool) -> dict[str, tuple[str, str]]:
         """The status of each output and the reason of an excuse. Raises ``RunFailed`` where nothing is compared."""
         check = self._check
         self.a = check.left.run(self.feeds)
@@ -391,13 +395,13 @@ class _Case:
         if plain is None:
             return {}
         out = {found.name: self._judged(found, plain) for found in self._compared(self.a, plain)}
-        optimized = self._result(check.right.run_optimized, _OPTIMIZED)
-        if optimized is None:
+        results = self._result(check.right.run_optimized, _OPTIMIZED) if optimized else None
+        if results is None:
             return {} if check.failures else out
-        changed = {found.name for found in self._compared(plain, optimized) if found.status == DIFFERENT}
-        for found in self._compared(self.a, optimized) if changed else ():
+        changed = {found.name for found in self._compared(plain, results) if found.status == DIFFERENT}
+        for found in self._compared(self.a, results) if changed else ():
             if found.name in changed:
-                judged = self._judged(found, optimized, is_optimized=True)
+                judged = self._judged(found, results, is_optimized=True)
                 out[found.name] = max(out[found.name], judged, key=lambda pair: STATUSES.index(pair[0]))
         return out
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 from onnx import NodeProto
 
 from dmlc.codegen.onnx.emitter import Emitter
-from dmlc.ir import Tensor
 from dmlc.onnx_schema.types import DTYPE_OF
 from dmlc.placement.optimizer import look_alikes
 from dmlc.placement.optimizer.view import Copied, Given, GraphView, Renamed
@@ -29,15 +27,8 @@ def keep_look_alikes(emitter: Emitter) -> None:
 def _give(emitter: Emitter, cure: Given) -> None:
     """Write an optional operand out."""
     node = emitter.nodes[cure.index]
-    if cure.like:
-        dtype = DTYPE_OF.get(emitter.fact_of(cure.like).element)
-        if dtype is None:
-            return
-        name = emitter.tensor(Tensor(np.zeros((), dtype.numpy)))
-    else:
-        name = emitter.ints(cure.numbers)
     node.input.extend([""] * (cure.position + 1 - len(node.input)))
-    node.input[cure.position] = name
+    node.input[cure.position] = emitter.ints(cure.numbers)
 
 
 def _copy(emitter: Emitter, index: int, cure: Copied) -> None:

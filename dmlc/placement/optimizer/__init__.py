@@ -32,7 +32,6 @@ _FINDERS: tuple[tuple[Set[str], _Finder], ...] = (
     (frozenset(("Add", "Conv")), pairs.sum_of_convolutions),
     (frozenset(("Tanh", "Add", "Mul")), pairs.shared_half),
     (frozenset(("Mul",)), pairs.activation_of_a_scalar),
-    (frozenset(("DequantizeLinear",)), pairs.moved_quantization),
     (frozenset(("MatMulInteger", "Cast", "Mul")), pairs.scaled_integer_product),
 )
 

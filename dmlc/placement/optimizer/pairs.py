@@ -14,9 +14,6 @@ from dmlc.placement.optimizer.view import Copied, Given, GraphView, LookAlike, R
 _SINGLE_OR_HALF = (TensorProto.FLOAT, TensorProto.FLOAT16)
 #: Operators whose results are not negative.
 _NOT_NEGATIVE = ("Relu", "Sigmoid", "Abs", "Softmax", "Exp", "Softplus", "HardSigmoid")
-#: Operators that QDQPropagationTransformer moves quantization past.
-_MOVES = ("Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice", "MaxPool", "Flatten", "Expand")
-_SIGNED = (TensorProto.INT8, TensorProto.INT16)
 
 
 def relu_before_clip(view: GraphView) -> Iterator[LookAlike]:
@@ -172,22 +169,6 @@ def activation_of_a_scalar(view: GraphView) -> Iterator[LookAlike]:
         if any(view.rank(name) == 0 and view.number(name) is None for name in view.nodes[scaled].input):
             name = {"Erf": "Gelu", "Sigmoid": "QuickGelu", "Tanh": "FastGelu"}[view.nodes[index].op_type]
             yield LookAlike(f"{name}Fusion", name, index, "the data is a scalar, and the result is not", Copied(value))
-
-
-def moved_quantization(view: GraphView) -> Iterator[LookAlike]:
-    """QDQPropagationTransformer quantizes to u8 behind a move where the zero point of signed data is absent."""
-    for index in view.of("DequantizeLinear"):
-        data, value = view.operand(index, 0), view.nodes[index].output[0]
-        if view.operand(index, 2) or view.rank(view.operand(index, 1)) != 0 or not view.readers(value, *_MOVES):
-            continue
-        if view.element(data) in _SIGNED:
-            why = "the zero point of signed integers is absent"
-            cure: Given | Copied = Given(index, 2, like=data)
-        elif view.element(data) == TensorProto.INT32:
-            why, cure = "it has i32 data", Copied(value)
-        else:
-            continue
-        yield LookAlike("QDQPropagationTransformer", "QuantizeLinear of u8", index, why, cure)
 
 
 def scaled_integer_product(view: GraphView) -> Iterator[LookAlike]:

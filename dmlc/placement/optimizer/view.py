@@ -31,15 +31,12 @@ class Copied(Struct, frozen=True):
 
 
 class Given(Struct, frozen=True):
-    """A cure: the node ``index`` has a constant for an absent operand, at ``position``, that means the same.
-
-    The constant is a vector of ``numbers`` of i64; without them it is a zero of the type of the operand ``like``.
-    """
+    """A cure: the node ``index`` has a constant for an absent operand, at ``position``, that means the same: the vector
+    ``numbers`` of i64."""
 
     index: int
     position: int
-    numbers: tuple[int, ...] = ()
-    like: str = ""
+    numbers: tuple[int, ...]
 
 
 Cure: TypeAlias = "Renamed | Copied | Given"

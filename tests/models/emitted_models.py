@@ -99,11 +99,11 @@ class Recorder:
                 self.judged.add(number)
                 yield emitted
 
-    def complaints(self, rate: int, *, runs: bool = True) -> list[str]:
+    def complaints(self, rate: int, runs: int = SAMPLE) -> list[str]:
         """Judge the chosen models; describe what is wrong with them and not with what they were imported from.
 
-        ONNX Runtime's optimizations must not change the numbers of any, whatever its original is; ``runs`` is false
-        for models that may end the process.
+        ONNX Runtime's optimizations must not change the numbers of any, whatever its original is: one in ``runs`` is
+        run, none for 0.
         """
         out = []
         for emitted in self.chosen(rate):
@@ -111,7 +111,8 @@ class Recorder:
             source = None if emitted.source is None else ModelProto.FromString(emitted.source)
             loaded = [name for name, level in _LEVELS.items() if (emitted.data, level) in self.loaded]
             found = new_defects(model, source, emitted.folder, loaded)
-            if runs and not found and len(model.graph.node) <= _MOST_RUN and not needs_reference(model):
+            is_run = runs > 0 and emitted.number % runs == 0 and len(model.graph.node) <= _MOST_RUN
+            if is_run and not found and not needs_reference(model):
                 changed = optimizer_differences(model, emitted.folder)
                 found = {f"numbers, optimizations {level}": text for level, text in (changed or {}).items()}
             if found:

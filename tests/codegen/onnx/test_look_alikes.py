@@ -15,6 +15,7 @@ import dmlc
 from tests.command_line import Run
 from tools.model_checks import run, session
 
+pytestmark = pytest.mark.every_emitted
 LEVELS = [
     onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
     onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,

@@ -23,7 +23,7 @@ _DEFAULT_EPSILON = 1e-5
 
 class _Chain(Struct, frozen=True):
     """The indices of the nodes of a normalization in parts. ``quotient`` is the node that divides ``dividend`` by the
-    root, ``scaled`` the Mul behind it, None for a root that is divided.
+    root (None where the root is divided), ``scaled`` the Mul behind it.
 
     ``mean`` is the mean of the power, ``epsilon`` the position of the number that is added to it.
     """
@@ -114,7 +114,7 @@ def _difference(view: GraphView, chain: _Chain) -> str:
     if not view.attribute(chain.mean, "keepdims", 1):
         return "the mean of the squares has keepdims=0"
     if chain.dividend is None or not _are_same(view, chain.dividend, base):
-        return "the quotient is not that of the squared value and the root"
+        return "the model does not divide the squared value by the root"
     return _epsilon(view, chain) or _scale(view, chain, base) or _centre(view, chain, base)
 
 
@@ -162,14 +162,14 @@ def _scale(view: GraphView, chain: _Chain, base: str) -> str:
 
 
 def _centre(view: GraphView, chain: _Chain, base: str) -> str:
-    """Return why the difference from the mean is not that of a layer norm; RMS norms have none."""
+    """Return why no layer norm has this difference from the mean; RMS norms have none."""
     sub = _centring(view, base)
     if sub is None or not _adds_vector(view, chain):
         return ""
     x, mean = view.nodes[sub].input
     reduce = view.maker(mean, "ReduceMean")
     if reduce is None or view.nodes[reduce].input[0] != x:
-        return "the difference is not that of the data and their mean"
+        return "the model does not subtract the mean from the data"
     if not view.attribute(reduce, "keepdims", 1):
         return "the mean has keepdims=0"
     if view.maker(x, "Cast") is not None:

@@ -43,8 +43,9 @@ def product_that_is_an_output(view: GraphView) -> Iterator[LookAlike]:
     """GemmTransposeFusion removes a product that a Transpose reads, if an operand is a Transpose, an output too."""
     for index in view.of("Gemm", "MatMul"):
         value = view.nodes[index].output[0]
-        is_transposed = any(view.maker(name, "Transpose") is not None for name in view.nodes[index].input[:2])
-        if is_transposed and value in view.outputs and view.readers(value, "Transpose"):
+        if value not in view.outputs or not view.readers(value, "Transpose"):
+            continue
+        if any(view.maker(name, "Transpose") is not None for name in view.nodes[index].input[:2]):
             why = "its result is an output, which is lost"
             yield LookAlike("GemmTransposeFusion", "another Gemm", index, why, Copied(value))
 
@@ -107,16 +108,17 @@ def transposed_matrix_by_vector(view: GraphView) -> Iterator[LookAlike]:
 
 def norm_of_a_sum(view: GraphView) -> Iterator[LookAlike]:
     """SkipLayerNormFusion takes the norm of a sum whose scale is not a vector of the last axis."""
-    for add in view.of("Add"):
-        value = view.nodes[add].output[0]
-        for norm in view.readers(value, "LayerNormalization", "SimplifiedLayerNormalization"):
-            shape, scale = view.shape(value), view.shape(view.operand(norm, 1))
-            axis = view.attribute(norm, "axis", -1)
-            is_last = axis == -1 or (shape is not None and axis == len(shape) - 1)
-            if not is_last or shape is None or scale is None or scale != shape[-1:]:
-                why = "the scale is not a vector of the size of the last axis"
-                yield LookAlike("SkipLayerNormFusion", "SkipLayerNormalization", norm, why, Renamed(add, "Sum"))
-                break
+    for norm in view.of("LayerNormalization", "SimplifiedLayerNormalization"):
+        value = view.operand(norm, 0)
+        add = view.maker(value, "Add")
+        if add is None:
+            continue
+        shape, scale = view.shape(value), view.shape(view.operand(norm, 1))
+        axis = view.attribute(norm, "axis", -1)
+        is_last = axis == -1 or (shape is not None and axis == len(shape) - 1)
+        if not is_last or shape is None or scale is None or scale != shape[-1:]:
+            why = "the scale is not a vector of the size of the last axis"
+            yield LookAlike("SkipLayerNormFusion", "SkipLayerNormalization", norm, why, Renamed(add, "Sum"))
 
 
 def normalized_product(view: GraphView) -> Iterator[LookAlike]:
@@ -137,8 +139,8 @@ def normalized_product(view: GraphView) -> Iterator[LookAlike]:
 def sum_of_convolutions(view: GraphView) -> Iterator[LookAlike]:
     """ConvAddActivationFusion takes the sum of two convolutions of which one is an output, which is lost."""
     for add in view.of("Add"):
-        convolutions = [name for name in view.nodes[add].input if view.maker(name, "Conv") is not None]
-        if len(convolutions) == 2 and not view.outputs.isdisjoint(convolutions):
+        operands = view.nodes[add].input
+        if not view.outputs.isdisjoint(operands) and all(view.maker(name, "Conv") is not None for name in operands):
             why = "a convolution is an output, which is lost"
             yield LookAlike("ConvAddActivationFusion", "FusedConv", add, why, Renamed(add, "Sum"))
 

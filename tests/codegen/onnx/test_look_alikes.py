@@ -239,3 +239,17 @@ def test_verify_sees_what_only_the_optimizer_does_wrong(norm: Norm, tmp_path: Pa
     assert "the result differs with ONNX Runtime's default optimizations" in out
     assert command_line("compile", tmp_path / "a.onnx", "-o", tmp_path / "b.onnx")[0] == 0
     assert command_line("verify", tmp_path / "a.onnx", tmp_path / "b.onnx", "--inputs", "3")[0] == 0
+
+
+@pytest.mark.parametrize("operator", ["Pow", "Sqrt", "Div", "Add"])
+def test_check_of_a_pattern_without_its_operands_is_an_error_with_the_node(
+    operator: str, tmp_path: Path, command_line: Run
+) -> None:
+    model = Norm(power=4).model
+    (node, *_) = [node for node in model.graph.node if node.op_type == operator]
+    del node.input[-1]
+    onnx.save(model, tmp_path / "source.onnx")
+    for target in ("directml", "cpu", "numpy"):
+        code, _, err = command_line("check", tmp_path / "source.onnx", "--target", target)
+        assert code == 1
+        assert "error[E0" in err and "I0901" not in err

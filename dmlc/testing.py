@@ -16,7 +16,7 @@ from dmlc.api.sources import ProgramSource
 from dmlc.debugging.verification import locate
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue.runs import NO_RANDOM_SIZES
-from dmlc.verify.graph_side import graph_interface
+from dmlc.verify.graph_subject import graph_interface
 from dmlc.verify.inputs import SIZES, NoInputs, filled
 from dmlc.verify.models import DEFAULT_CLASSES, DEFAULT_INPUTS
 from dmlc.verify.patterns import PATTERNS

@@ -149,5 +149,4 @@ def libraries_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def sessions_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Verification runs harmless models in this process."""
-    for module in ("onnx_side", "opaque_nodes"):
-        monkeypatch.setattr(f"dmlc.verify.{module}.ProcessSession", local_sessions.session)
+    monkeypatch.setattr("dmlc.runtime.ort_model.host_of", local_sessions.host_of)

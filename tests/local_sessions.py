@@ -1,18 +1,16 @@
-"""Sessions of verification in the process of the test: a run in one of its own takes ten times as long.
+"""Models of verification in the process of the test: a run in the worker takes ten times as long.
 
-``usefixtures("sessions_here")`` marks tests about verdicts. Models that might end or fill the process keep their own,
+``usefixtures("sessions_here")`` marks tests about verdicts. Models that might end or fill the process keep the worker,
 and what such a process does is the subject of ``test_verify_runtime.py`` and ``test_verify_models.py``.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
 
-import onnxruntime
 from onnx import ModelProto, TensorProto
 
-from dmlc.verify.process import ProcessSession
-from dmlc.verify.trace import RunFailed
+from dmlc.runtime.hosts import HERE, WORKER, ThisProcess, WorkerProcess
 
 #: Operators that may run without end, whose results may have any size, or that divide integers.
 _UNBOUNDED = {
@@ -24,10 +22,9 @@ _FLOATS = {TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorPro
 _DOMAINS = {"", "ai.onnx", "ai.onnx.ml"}
 
 
-def session(model: ModelProto, folder: str | None, backend: str = "") -> LocalSession | ProcessSession:
-    """A session as ``ProcessSession`` makes it, in this process if the model is harmless there."""
-    is_local = folder is None and backend != "dml" and _is_harmless(model)
-    return LocalSession(model, backend) if is_local else ProcessSession(model, folder, backend)
+def host_of(model: ModelProto, folder: Path | None, backend: str) -> ThisProcess | WorkerProcess:
+    """This process if the model is harmless in it, else the worker."""
+    return HERE if folder is None and backend != "dml" and _is_harmless(model) else WORKER
 
 
 def _is_harmless(model: ModelProto) -> bool:
@@ -36,27 +33,3 @@ def _is_harmless(model: ModelProto) -> bool:
         return False
     of_floats = all(info.type.tensor_type.elem_type in _FLOATS for info in model.graph.input)
     return "Div" not in operators or (of_floats and not operators & _OF_INTEGERS)
-
-
-class LocalSession:
-    """As ``dmlc.workers.sessions`` loads and runs a model. Raises ``RunFailed`` where ONNX Runtime refuses."""
-
-    def __init__(self, model: ModelProto, backend: str) -> None:
-        options = onnxruntime.SessionOptions()
-        if not backend:
-            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        options.intra_op_num_threads = 1
-        options.log_severity_level = 4
-        try:
-            self._session = onnxruntime.InferenceSession(
-                model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-            )
-        except Exception as error:  # onnxruntime's exceptions have no common base class
-            raise RunFailed(str(error) or type(error).__name__) from None
-        self.types: dict[str, str] = {value.name: value.type for value in self._session.get_outputs()}
-
-    def run(self, names: list[str], feeds: dict[str, Any]) -> list[Any]:
-        try:
-            return list(self._session.run(names, feeds))
-        except Exception as error:
-            raise RunFailed(str(error) or type(error).__name__) from None

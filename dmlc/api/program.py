@@ -500,18 +500,16 @@ class Program:
     def _run_on(self, backend: str, inner: tuple[str, ...]) -> Run:
         """The function that runs the program on a backend; with the values ``inner``, if there are any, as outputs."""
         if backend == "reference":
-            from dmlc.runtime.reference import evaluate
+            from dmlc.runtime.reference import Reference
 
-            graph = graph_with_outputs(self.source_graph, inner) if inner else self.source_graph
-            return lambda feeds, names: evaluate(graph, feeds)
+            return Reference(graph_with_outputs(self.source_graph, inner) if inner else self.source_graph).run
         if backend == "numpy":
             from dmlc.codegen import numpy as numpy_code
             from dmlc.runtime.numpy_code import NumpyCode
 
             lowered = self._lower(self._target_of("numpy")).graph
             made = numpy_code.emit(graph_with_outputs(lowered, inner)) if inner else self._emitted("numpy")
-            code = NumpyCode(made, self._defaults())
-            return lambda feeds, names: code.run(feeds)
+            return NumpyCode(made, self._defaults()).run
         emitted = self._emitted("onnx")
         return session_of(with_outputs(emitted, inner) if inner else emitted, backend)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,13 +23,13 @@ def why_not_loaded(model: ModelProto, folder: Path | None) -> str:
 
     It is empty too where nothing can be found out: without ONNX Runtime, and for a model too large to be handed over.
     """
-    from dmlc.verify.process import ProcessSession
-    from dmlc.verify.trace import NoEvidence, RunFailed
+    from dmlc.runtime.ort_model import OrtModel, plain_message
+    from dmlc.runtime.runnable import NoEvidence, RunFailed
 
     try:
-        ProcessSession(model, None if folder is None else str(folder.absolute()), "cpu")
+        OrtModel(model, folder, threads=1, isolated=True)
     except RunFailed as error:
-        return re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", " ".join(str(error).split()))
+        return plain_message(error)
     except (NoEvidence, ValueError):
         pass
     return ""

@@ -76,7 +76,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
         found = replace(found, seconds=time.perf_counter() - start)
     verdict, ending = found.verdict, found.last_line()
     located = found.location.to_text() if found.location is not None else f"{found.note}\n" if found.note else ""
-    console.result(ending if console.quiet else f"{verdict.to_text()}{located}{ending}")
+    text = verdict.to_text(whole=console.verbose) + located
+    console.result(verdict.headline() if console.quiet else text.rstrip("\n"))
     console.warn(verdict.diagnostics)
     location = None if found.location is None else found.location.to_json()
     fields = {"original": args.original, "result": args.result, **verdict.to_json(), "seconds": found.seconds}

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from dmlc.debugging.bisection import BisectResult, BisectStep, bisect
     from dmlc.debugging.constants import ConstantChange
     from dmlc.debugging.first_difference import ComparedValue, Location
+    from dmlc.debugging.insides import NodeRecord
     from dmlc.debugging.model_diff import EntryChange, ModelDiff, diff
     from dmlc.debugging.node_changes import NodeChange, NodeSummary
     from dmlc.debugging.reproduction import Repro, repro
     from dmlc.debugging.type_changes import TypeChange
-    from dmlc.debugging.value_sides import NodeRecord
     from dmlc.debugging.verification import LocatedVerdict, last_line, locate
 
 __all__ = [
@@ -51,7 +51,7 @@ _HOMES = {
     "Location": "first_difference",
     "ModelDiff": "model_diff",
     "NodeChange": "node_changes",
-    "NodeRecord": "value_sides",
+    "NodeRecord": "insides",
     "NodeSummary": "node_changes",
     "Repro": "reproduction",
     "TypeChange": "type_changes",

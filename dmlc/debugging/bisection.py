@@ -17,10 +17,10 @@ from typing import Any
 from dmlc.api.arguments import check_arguments
 from dmlc.debugging.checks import BAD, GOOD, SKIP, CheckFunction, PartResult
 from dmlc.debugging.cuts import CutChoice
+from dmlc.debugging.insides import NodeRecord
 from dmlc.debugging.search_setup import Report, SearchSetup, prepare
 from dmlc.debugging.search_state import SearchState
-from dmlc.debugging.source_sides import CompileOptions, SideSource
-from dmlc.debugging.value_sides import NodeRecord
+from dmlc.debugging.source_insides import CompileOptions, SideSource
 from dmlc.diagnostics import Diagnostic, fail
 from dmlc.diagnostics.catalogue.runs import NOT_VERIFIED as NOTHING_VERIFIED
 from dmlc.diagnostics.catalogue.searches import NOT_SHOWN as FAULT_NOT_SHOWN

@@ -15,16 +15,17 @@ import numpy as np
 from onnx import ModelProto
 
 from dmlc.debugging.counterpart import ModelCounterpart
-from dmlc.debugging.source_sides import CompileOptions, compiled_side, side_of
-from dmlc.debugging.value_sides import ValueSide
+from dmlc.debugging.insides import Inside
+from dmlc.debugging.source_insides import CompileOptions, compiled_inside, inside_of
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue.searches import NO_ANSWER
 from dmlc.runtime import files
+from dmlc.runtime.runnable import NotRunnable, RunFailed
 from dmlc.verify.check import verify_given
 from dmlc.verify.comparison import DIFFERENT
 from dmlc.verify.inputs import Feeds
+from dmlc.verify.subject import Subject
 from dmlc.verify.tolerance import EXACT, REASSOCIATES, Tolerance
-from dmlc.verify.trace import NotVerifiable, RunFailed, Side
 from dmlc.verify.verdict import Verdict
 
 GOOD, BAD, SKIP = "good", "bad", "skip"
@@ -56,14 +57,14 @@ class Originals:
         """The model that a part is compared with. Raises ``LookupError`` where the other model has no such part."""
         return model if self.other is None else self.other.part(model)
 
-    def values(self, model: ModelProto) -> ValueSide:
+    def values(self, model: ModelProto) -> Inside:
         """A model on the backend."""
-        return side_of(model, self._against, self._options, as_written=True)
+        return inside_of(model, self._against, self._options, as_written=True)
 
-    def side(self, model: ModelProto) -> Side:
-        return self.values(model).side
+    def side(self, model: ModelProto) -> Subject:
+        return self.values(model).subject
 
-    def original(self, model: ModelProto) -> Side:
+    def original(self, model: ModelProto) -> Subject:
         """The side that a part is compared with. Raises ``LookupError`` as ``part`` does."""
         return self.side(self.part(model))
 
@@ -86,14 +87,14 @@ class BackendCheck:
         self.backend, self.originals, self.compiles = backend, originals, compiles and backend is None
         self._options, self._tolerance = options, tolerance
 
-    def values(self, model: ModelProto) -> ValueSide:
+    def values(self, model: ModelProto) -> Inside:
         """The side that may be wrong."""
         if self.compiles:
-            return compiled_side(self._options.program(model, as_written=False, target="directml"), None)
-        return side_of(model, self.backend, self._options, as_written=False)
+            return compiled_inside(self._options.program(model, as_written=False, target="directml"), None)
+        return inside_of(model, self.backend, self._options, as_written=False)
 
-    def result(self, model: ModelProto) -> Side:
-        return self.values(model).side
+    def result(self, model: ModelProto) -> Subject:
+        return self.values(model).subject
 
     def check(self, model: ModelProto, feeds: Feeds, right: ModelProto | None = None) -> PartResult:
         """Compare a model with a right one, by default its original. Raises ``LookupError`` as ``Originals.part``."""
@@ -131,7 +132,7 @@ class UserCheck:
         right = self.originals.part(model) if right is None else right
         try:
             expected = self.originals.side(right).run(feeds)
-        except (NotVerifiable, RunFailed) as error:
+        except (NotRunnable, RunFailed) as error:
             return PartResult(SKIP, (f"the expected outputs cannot be computed: {error}",), fails=True)
         if isinstance(self._check, str):
             return _run(self._check, model, feeds, expected)

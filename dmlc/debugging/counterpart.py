@@ -7,22 +7,22 @@ from pathlib import Path
 
 from onnx import ModelProto, NodeProto
 
+from dmlc.debugging.insides import inside_model
 from dmlc.debugging.submodels import NodeGraph
 from dmlc.debugging.value_pairs import value_pairs
-from dmlc.debugging.value_sides import OnnxValues
 from dmlc.onnx_schema.nested import graphs_of
 
 
 class ModelCounterpart:
     """A right model beside the one that is searched.
 
-    Raises ``NotVerifiable`` where ONNX Runtime loads one of them not.
+    Raises ``NotRunnable`` where ONNX Runtime loads one of them not.
     """
 
     def __init__(self, searched: NodeGraph, model: ModelProto, folder: Path | None) -> None:
         inside = NodeGraph(model, folder).model
         outputs = [info.name for info in searched.model.graph.output]
-        pairs = value_pairs(OnnxValues(inside, None), OnnxValues(searched.model, None), outputs)
+        pairs = value_pairs(inside_model(inside, None), inside_model(searched.model, None), outputs)
         held = {name for node in inside.graph.node for name in node.output}
         held |= {tensor.name for tensor in inside.graph.initializer}
         held |= {info.name for info in inside.graph.input}

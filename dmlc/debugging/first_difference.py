@@ -11,13 +11,13 @@ import numpy as np
 
 from dmlc.debugging.constants import ConstantChange, compared
 from dmlc.debugging.graph_diff import attribute_details, body_details
+from dmlc.debugging.insides import Inside, NodeRecord
 from dmlc.debugging.value_pairs import ValuePair, value_pairs
-from dmlc.debugging.value_sides import NodeRecord, OnnxValues, ValueSide
 from dmlc.onnx_schema.domains import imported_versions
+from dmlc.runtime.runnable import NotRunnable, RunFailed
 from dmlc.verify.comparison import DIFFERENT, SAME, Comparison, compare_values
 from dmlc.verify.inputs import Feeds
 from dmlc.verify.tolerance import REASSOCIATES, Tolerance
-from dmlc.verify.trace import NotVerifiable, RunFailed
 from dmlc.verify.worst import WorstElement, worst_element
 
 #: Values that become outputs at once: all of them together may not fit in memory, and few are needed as a rule.
@@ -111,8 +111,8 @@ class Location:
 class _ValueSearch:
     """Values compared so far, by their name in A, with errors over the largest magnitude."""
 
-    a: ValueSide
-    b: ValueSide
+    a: Inside
+    b: Inside
     feeds: Feeds
     tolerance: Tolerance | None
     kinds: Mapping[str, str]
@@ -136,13 +136,13 @@ class _ValueSearch:
             if not loose:
                 self._keep(pair, a, b)
 
-    def _values(self, side: ValueSide, names: Sequence[str]) -> dict[str, Any]:
+    def _values(self, side: Inside, names: Sequence[str]) -> dict[str, Any]:
         """Values of a batch; where the model does not run with these outputs, one by one."""
         fed = {name: self.feeds[name] for name in names if name in self.feeds}
         wanted = [name for name in names if name not in fed]
         try:
             return fed | (side.values(self.feeds, wanted) if wanted else {})
-        except NotVerifiable:
+        except NotRunnable:
             if len(wanted) == 1:
                 return fed
         except RunFailed as error:
@@ -187,7 +187,7 @@ def _worst(compared: Comparison, a: Any, b: Any, kind: str | None) -> WorstEleme
 
 
 def locate_first(
-    a: ValueSide, b: ValueSide, feeds: Feeds, outputs: Iterable[str], tolerance: Tolerance | None = None
+    a: Inside, b: Inside, feeds: Feeds, outputs: Iterable[str], tolerance: Tolerance | None = None
 ) -> Location | None:
     """The first value, in topological order, on the way to these outputs of A that differs; None if none does.
 
@@ -195,7 +195,7 @@ def locate_first(
     within the tolerance, the search goes on from there. ``tolerance`` is by default that of the dtype.
     """
     pairs = value_pairs(a, b, outputs)
-    search = _ValueSearch(a, b, feeds, tolerance, {**a.side.kinds, **b.side.kinds})
+    search = _ValueSearch(a, b, feeds, tolerance, {**a.subject.kinds, **b.subject.kinds})
     first = None
     for start in range(0, len(pairs), BATCH):
         batch = pairs[start : start + BATCH]
@@ -215,7 +215,7 @@ def locate_first(
         first = max(inherited, key=lambda name: search.errors[name])
 
 
-def _graph_of(a: ValueSide, b: ValueSide, pairs: Sequence[ValuePair]) -> tuple[ValueSide, Mapping[str, str]]:
+def _graph_of(a: Inside, b: Inside, pairs: Sequence[ValuePair]) -> tuple[Inside, Mapping[str, str]]:
     """The side whose nodes are walked, B's if it has any, and its names of the paired values."""
     if b.nodes:
         return b, {pair.a: pair.b for pair in pairs}
@@ -223,7 +223,7 @@ def _graph_of(a: ValueSide, b: ValueSide, pairs: Sequence[ValuePair]) -> tuple[V
 
 
 def _behind(
-    graph: ValueSide, names: Mapping[str, str], value: str, search: _ValueSearch
+    graph: Inside, names: Mapping[str, str], value: str, search: _ValueSearch
 ) -> tuple[list[str], list[NodeRecord]]:
     """The nearest values before this one that agree, by their names in A, and the nodes in between, in order."""
     makers = {name: number for number, node in enumerate(graph.nodes) for name in node.outputs}
@@ -258,20 +258,20 @@ def _location(
     )  # fmt: skip
 
 
-def _maker(side: ValueSide, value: str) -> NodeRecord | None:
+def _maker(side: Inside, value: str) -> NodeRecord | None:
     return next((node for node in side.nodes if value in node.outputs), None)
 
 
-def _proto(side: ValueSide, value: str) -> Any:
+def _proto(side: Inside, value: str) -> Any:
     """The ONNX node that makes a value, if the side is a model."""
-    if not isinstance(side, OnnxValues):
+    if side.model is None:
         return None
     return next((node for node in side.model.graph.node if value in node.output), None)
 
 
 def _opsets(search: _ValueSearch) -> list[dict[str, int]]:
-    sides = (search.a, search.b)
-    return [imported_versions(side.model.opset_import) if isinstance(side, OnnxValues) else {} for side in sides]
+    models = (search.a.model, search.b.model)
+    return [{} if model is None else imported_versions(model.opset_import) for model in models]
 
 
 def _constants(search: _ValueSearch, node: NodeRecord | None, other: NodeRecord | None) -> list[ConstantChange]:

@@ -21,7 +21,7 @@ from dmlc.codegen import dxdispatch
 from dmlc.debugging.checks import case_arrays
 from dmlc.debugging.node_pairs import label_of
 from dmlc.debugging.repro_runner import runner_text
-from dmlc.debugging.source_sides import CompileOptions
+from dmlc.debugging.source_insides import CompileOptions
 from dmlc.diagnostics import DmlcError
 from dmlc.onnx_schema.domains import operator_of
 from dmlc.onnx_schema.nested import graphs_of, holds_graphs

@@ -17,19 +17,19 @@ from dmlc.debugging.bisection import BisectResult, bisected
 from dmlc.debugging.checks import BAD, GOOD, BackendCheck, CheckFunction
 from dmlc.debugging.data_reduction import DataReduction, FaultCase, declare_shape
 from dmlc.debugging.first_difference import locate_first
+from dmlc.debugging.insides import NodeRecord, record_of
 from dmlc.debugging.reduction import ModelPart, NodeReduction
 from dmlc.debugging.repro_bundle import ReproBundle
 from dmlc.debugging.search_setup import Report, SearchSetup, prepare
-from dmlc.debugging.source_sides import CompileOptions, SideSource
-from dmlc.debugging.value_sides import NodeRecord, record_of
+from dmlc.debugging.source_insides import CompileOptions, SideSource
 from dmlc.diagnostics import did_you_mean, fail
 from dmlc.diagnostics.catalogue.runs import NO_OUTPUT
 from dmlc.diagnostics.catalogue.searches import NOT_SHOWN
 from dmlc.diagnostics.counted import counted
 from dmlc.runtime import files
+from dmlc.runtime.runnable import NoEvidence, NotRunnable, RunFailed
 from dmlc.verify.models import DEFAULT_INPUTS
 from dmlc.verify.tolerance import asked_tolerance
-from dmlc.verify.trace import NoEvidence, NotVerifiable, RunFailed
 
 #: Models that are checked at most; the reduction ends with what it has then.
 MOST_RUNS = 500
@@ -198,7 +198,7 @@ def _located(setup: SearchSetup) -> int | None:
     try:
         sides = checker.originals.values(other.graph.model), checker.values(setup.graph.model)
         found = locate_first(*sides, setup.feeds, outputs, asked_tolerance(setup.rtol, setup.atol))
-    except (RunFailed, NotVerifiable, NoEvidence):
+    except (RunFailed, NotRunnable, NoEvidence):
         return None
     return None if found is None else setup.graph.makers.get(found.value.other)
 
@@ -239,9 +239,9 @@ def _finished(setup: SearchSetup, case: FaultCase, first: int | None) -> Repro:
     if isinstance(checker, BackendCheck):
         try:
             side = checker.values(case.model)
-            actual = side.side.run(feeds)
+            actual = side.subject.run(feeds)
             compiled = getattr(side, "model", None) if checker.compiles else None
-        except (RunFailed, NotVerifiable, NoEvidence):
+        except (RunFailed, NotRunnable, NoEvidence):
             actual = {}
     nodes = tuple(record_of(node) for node in case.model.graph.node if node.op_type != "Constant")
     held = {tensor.name for tensor in case.model.graph.initializer} | feeds.keys()

@@ -19,17 +19,18 @@ from dmlc.api.arguments import check_arguments
 from dmlc.api.sources import onnx_model
 from dmlc.debugging.checks import BAD, SKIP, BackendCheck, CheckFunction, Originals, PartResult, UserCheck, result_of
 from dmlc.debugging.counterpart import ModelCounterpart
+from dmlc.debugging.insides import Inside, inside_model
 from dmlc.debugging.search_state import SearchState
-from dmlc.debugging.source_sides import CompileOptions, SideSource
+from dmlc.debugging.source_insides import CompileOptions, SideSource
 from dmlc.debugging.submodels import NodeGraph, fed_values
-from dmlc.debugging.value_sides import OnnxValues, ValueSide
 from dmlc.diagnostics import did_you_mean, fail
 from dmlc.diagnostics.catalogue.runs import INPUT_NAMES, NO_BACKEND, NOT_VERIFIED, UNKNOWN_CHOICE
 from dmlc.diagnostics.limits import Limits
+from dmlc.runtime.runnable import NoEvidence, NotRunnable, RunFailed
 from dmlc.verify.check import verify_sides
 from dmlc.verify.inputs import SIZES, Feeds, NoInputs, feeds_of
+from dmlc.verify.subject import Subject
 from dmlc.verify.tolerance import EXACT, REASSOCIATES, asked_tolerance
-from dmlc.verify.trace import NoEvidence, NotVerifiable, RunFailed, Side
 from dmlc.verify.verdict import NOT_VERIFIED as UNVERIFIED
 
 #: Is called with the name of each step of a search as it begins.
@@ -83,9 +84,9 @@ class SearchSetup:
                 return self._tried(self.inputs, self.checker)
             original = self.checker.originals.original(model)
             feeds = first_feeds(original, self.seed) if isinstance(self.inputs, int) else dict(self.inputs)
-        except (NotVerifiable, NoEvidence, NoInputs, LookupError) as error:
+        except (NotRunnable, NoEvidence, NoInputs, LookupError) as error:
             raise fail(NOT_VERIFIED, f"the whole model cannot be checked: {error}") from None
-        missing = [name for name in original.input_names if name not in feeds]
+        missing = [name for name in original.inputs if name not in feeds]
         if missing:
             raise fail(INPUT_NAMES, f"input {missing[0]} is not fed", help=f"give --input {missing[0]}=FILE")
         return self.checker.check(model, feeds), feeds
@@ -142,8 +143,8 @@ class SearchSetup:
         infos = [info for info in infos if not info.type.tensor_type.HasField("shape")]
         missing = [info.name for info in infos if info.name not in self._ranks]
         if missing:
-            with contextlib.suppress(NotVerifiable, RunFailed):
-                values = OnnxValues(self.graph.model, None).values(self.feeds, missing)
+            with contextlib.suppress(NotRunnable, RunFailed):
+                values = inside_model(self.graph.model, None).values(self.feeds, missing)
                 self._ranks |= {name: np.ndim(array) for name, array in values.items()}
         for info in infos:
             if info.name in self._ranks:
@@ -166,13 +167,13 @@ class SearchSetup:
         model = graph.model
         names = [other for other in graph.makers if other not in self._values]
         for wanted in (names, [name]):
-            makers: list[Callable[[], ValueSide]] = [partial(originals.values, model)]
+            makers: list[Callable[[], Inside]] = [partial(originals.values, model)]
             if originals.other is None:
-                makers.append(partial(OnnxValues, model, None))
+                makers.append(partial(inside_model, model, None))
             for make in makers:
                 try:
                     found = make().values(self.feeds, wanted)
-                except (NotVerifiable, RunFailed):
+                except (NotRunnable, RunFailed):
                     continue
                 if name in found:
                     return found
@@ -240,7 +241,7 @@ def _is_name(against: SideSource) -> bool:
 def _counterpart(graph: NodeGraph, other: SideSource, options: CompileOptions) -> ModelCounterpart:
     try:
         return ModelCounterpart(graph, *_model_of(other, "reference", options, as_written=True))
-    except (NotVerifiable, NoEvidence) as error:
+    except (NotRunnable, NoEvidence) as error:
         raise fail(NOT_VERIFIED, f"the models cannot be compared: {error}") from None
 
 
@@ -263,7 +264,7 @@ def _model_of(
     return emitted.payload, emitted.folder
 
 
-def first_feeds(side: Side, seed: int) -> Feeds:
+def first_feeds(side: Subject, seed: int) -> Feeds:
     """Made-up inputs that a side runs on. Raises ``NoInputs``."""
     message = ""
     for interface in side.interfaces():

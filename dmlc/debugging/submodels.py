@@ -13,11 +13,11 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, helper
 
 from dmlc.debugging.constants import Constant, constant_of
-from dmlc.debugging.value_sides import NodeRecord, record_of
+from dmlc.debugging.insides import NodeRecord, record_of
 from dmlc.onnx_schema.nested import graphs_of, values_read_by
+from dmlc.runtime.runnable import NotRunnable, RunFailed
 from dmlc.verify.inputs import Feeds
-from dmlc.verify.onnx_side import OnnxSide
-from dmlc.verify.trace import NotVerifiable, RunFailed
+from dmlc.verify.onnx_subject import OnnxSubject
 
 _TENSOR = re.compile(r"tensor\((\w+)\)")
 _WRAPPED = re.compile(r"(seq|optional)\((.*)\)")
@@ -155,8 +155,8 @@ class NodeGraph:
     def _inferred(self) -> dict[str, ValueInfoProto]:
         names = [name for name in self.makers if name not in self._declared_types]
         try:
-            texts = OnnxSide(self.model).value_types(names)
-        except (NotVerifiable, RunFailed):
+            texts = OnnxSubject(self.model).value_types(names)
+        except (NotRunnable, RunFailed):
             return {}
         types = {name: _type_of(text) for name, text in texts.items()}
         return {name: ValueInfoProto(name=name, type=type_) for name, type_ in types.items() if type_ is not None}

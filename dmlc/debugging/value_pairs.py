@@ -6,9 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from onnx import GraphProto
+
 from dmlc.debugging.constants import constant_of
+from dmlc.debugging.insides import Inside, NodeRecord
 from dmlc.debugging.node_pairs import PairedSide, structure_pairs
-from dmlc.debugging.value_sides import NodeRecord, OnnxValues, ValueSide
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +22,15 @@ class ValuePair:
     certain: bool = True
 
 
-def value_pairs(a: ValueSide, b: ValueSide, outputs: Iterable[str]) -> list[ValuePair]:
+def value_pairs(a: Inside, b: Inside, outputs: Iterable[str]) -> list[ValuePair]:
     """The pairs on the way to these outputs of A, in its topological order; the outputs are among them."""
     wanted = list(outputs)
     found = _by_name(a, b)
     extras = [_by_sources(a, b), _by_sources(b, a, swapped=True), _by_places(a, b)]
-    if isinstance(a, OnnxValues) and isinstance(b, OnnxValues) and found.keys() <= {*a.side.output_names}:
-        extras.append(_by_structure(a, b))  # the weights of a model are read only where names say nothing
+    if a.model is not None and b.model is not None and found.keys() <= {*a.subject.outputs}:
+        extras.append(
+            _by_structure(a, b, a.model.graph, b.model.graph)
+        )  # the weights of a model are read only where names say nothing
     for extra in extras:
         taken = {pair.b for pair in found.values()}
         found |= {name: pair for name, pair in extra.items() if name not in found and pair.b not in taken}
@@ -52,14 +56,14 @@ def ancestors(nodes: Sequence[NodeRecord], values: Iterable[str]) -> set[str]:
     return found
 
 
-def _by_name(a: ValueSide, b: ValueSide) -> dict[str, ValuePair]:
+def _by_name(a: Inside, b: Inside) -> dict[str, ValuePair]:
     """Values of one name; what a function holds turns out when it has run."""
     if a.names is None or b.names is None:
         return {name: ValuePair(name, name, certain=False) for name in a.names or b.names or ()}
     return {name: ValuePair(name, name) for name in a.names & b.names}
 
 
-def _by_sources(a: ValueSide, b: ValueSide, *, swapped: bool = False) -> dict[str, ValuePair]:
+def _by_sources(a: Inside, b: Inside, *, swapped: bool = False) -> dict[str, ValuePair]:
     """Values of nodes of B that name nodes of A in ``dmlc.from``.
 
     Nodes that share a source form a group; its result is the one value that nodes outside it read, on either side.
@@ -92,13 +96,13 @@ def _by_sources(a: ValueSide, b: ValueSide, *, swapped: bool = False) -> dict[st
     return out
 
 
-def _by_structure(a: OnnxValues, b: OnnxValues) -> dict[str, ValuePair]:
+def _by_structure(a: Inside, b: Inside, first: GraphProto, second: GraphProto) -> dict[str, ValuePair]:
     """Values that the same operators compute of the same inputs."""
-    fed = {info.name for info in b.model.graph.input} - b.constants.keys()
-    inputs = {info.name: info.name for info in a.model.graph.input if info.name in fed}
-    nodes = [[node for node in side.model.graph.node if constant_of(node) is None] for side in (a, b)]
+    fed = {info.name for info in second.input} - b.constants.keys()
+    inputs = {info.name: info.name for info in first.input if info.name in fed}
+    nodes = [[node for node in graph.node if constant_of(node) is None] for graph in (first, second)]
     found = structure_pairs(PairedSide(nodes[0], a.constants), PairedSide(nodes[1], b.constants), inputs)
-    return {x: ValuePair(x, y, certain=False) for x, y in found.values.items() if x in a.names}
+    return {x: ValuePair(x, y, certain=False) for x, y in found.values.items() if a.names is None or x in a.names}
 
 
 def _readers(nodes: Sequence[NodeRecord]) -> Mapping[str, list[NodeRecord]]:
@@ -116,7 +120,7 @@ def _ends(group: Sequence[NodeRecord], readers: Mapping[str, list[NodeRecord]]) 
     return [name for name in made if not readers.get(name) or any(id(node) not in inside for node in readers[name])]
 
 
-def _by_places(a: ValueSide, b: ValueSide) -> dict[str, ValuePair]:
+def _by_places(a: Inside, b: Inside) -> dict[str, ValuePair]:
     """Values of the only two nodes of one operator that come from one place in a source, and from no other."""
     left, right = (_at_places(side.nodes) for side in (a, b))
     pairs = [(left[key], right[key]) for key in left.keys() & right.keys()]

@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from dmlc import api
 from dmlc.api.arguments import check_arguments
 from dmlc.codegen.artifact import signature_of
-from dmlc.debugging.constants import Constant
 from dmlc.debugging.first_difference import Location, locate_first
-from dmlc.debugging.python_code import PythonCode
-from dmlc.debugging.source_sides import CompileOptions, SideSource, compiled_side, side_of
-from dmlc.debugging.value_sides import GraphValues, NodeRecord, ValueSide
+from dmlc.debugging.insides import Inside
+from dmlc.debugging.optimizer_blame import blamed_transformer
+from dmlc.debugging.source_insides import CompileOptions, SideSource, compiled_inside, inside_of
+from dmlc.debugging.unlike_parts import unlike_parts
 from dmlc.diagnostics import did_you_mean, fail
-from dmlc.diagnostics.catalogue.runs import INPUT_NAMES, NO_BACKEND, UNKNOWN_CHOICE
+from dmlc.diagnostics.catalogue.runs import INPUT_NAMES, NO_BACKEND, NOT_CODE, UNKNOWN_CHOICE
 from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.limits import Limits
 from dmlc.runtime.feeds import FeedChecker
-from dmlc.verify.check import verify_given, verify_sides
+from dmlc.runtime.python_file import PythonFile
+from dmlc.runtime.runnable import NoEvidence, NotRunnable, RunFailed
+from dmlc.verify.check import BY_OPTIMIZER, verify_given, verify_sides
 from dmlc.verify.comparison import DIFFERENT
-from dmlc.verify.inputs import Feeds
-from dmlc.verify.models import DEFAULT_CLASSES, DEFAULT_INPUTS, CodeSide, RecordedSide
+from dmlc.verify.graph_subject import GraphSubject
+from dmlc.verify.models import DEFAULT_CLASSES, DEFAULT_INPUTS, CodeSubject, RecordedSubject, RunnableSubject
+from dmlc.verify.subject import Subject
 from dmlc.verify.tolerance import REASSOCIATES, Tolerance, asked_tolerance
-from dmlc.verify.trace import NoEvidence, NotVerifiable, RunFailed, Side
 from dmlc.verify.verdict import NOT_VERIFIED, Verdict
 
 
@@ -55,21 +57,6 @@ def last_line(verdict: Verdict, seconds: float) -> str:
     count = counted(verdict.ran, "input")
     why = " | not verified" if verdict.status == NOT_VERIFIED else ""
     return f"{'PASSED' if verdict.ok else 'FAILED'}{why} | {count} | {seconds:.2f} s"
-
-
-class _ExpectedOutputs:
-    """Expected outputs of one input; nothing else of what made them is known."""
-
-    nodes: Sequence[NodeRecord] = ()
-    names: frozenset[str] = frozenset()
-    constants: Mapping[str, Constant] = {}
-
-    def __init__(self, like: Side, results: Mapping[str, Any]) -> None:
-        self.side: Side = RecordedSide(like, results)
-
-    def values(self, feeds: Feeds, names: Sequence[str]) -> dict[str, Any]:
-        found = self.side.run(feeds)
-        return {name: found[name] for name in names if name in found}
 
 
 def locate(
@@ -107,20 +94,20 @@ def locate(
     inputs, start = inputs if isinstance(inputs, Mapping) else int(inputs), time.perf_counter()
     options, backends = CompileOptions(model, include, limits), _backends(backend, alone=b is None and expected is None)
     tolerance = asked_tolerance(rtol, atol)
-    sides: list[ValueSide] = []
+    sides: list[Inside] = []
 
-    def left() -> Side:
+    def left() -> Subject:
         sides.append(_original(a, backends[0], options, b))
         if not isinstance(inputs, int):
             _check_feeds(sides[0], inputs)
-        return sides[0].side
+        return sides[0].subject
 
-    def right() -> Side:
+    def right() -> Subject:
         if expected is not None:
-            sides.append(_ExpectedOutputs(sides[0].side, expected))
+            sides.append(Inside(RecordedSubject(sides[0].subject, expected), (), frozenset()))
         else:
             sides.append(_result(a, b, backends, options, sides[0]))
-        return sides[1].side
+        return sides[1].subject
 
     chosen = set([allowed] if isinstance(allowed, str) else allowed)
     # kernels, references and NumPy round differently
@@ -129,13 +116,24 @@ def locate(
         verdict = verify_sides(left, right, inputs=inputs, seed=seed, allowed=chosen, tolerance=tolerance)
     else:
         verdict = verify_given(lambda: (left(), right()), dict(inputs), data=data, allowed=chosen, tolerance=tolerance)
+    verdict = replace(verdict, notes=(*verdict.notes, *_notes(verdict, sides)))
     location, note = _location_of(verdict, sides, tolerance) if search else (None, "")
     return LocatedVerdict(verdict, location, time.perf_counter() - start, note)
 
 
-def _location_of(
-    verdict: Verdict, sides: Sequence[ValueSide], tolerance: Tolerance | None
-) -> tuple[Location | None, str]:
+def _notes(verdict: Verdict, sides: Sequence[Inside]) -> Iterator[str]:
+    """Parts that differ, and the transformer of ONNX Runtime's own optimizer that changes the numbers of the result."""
+    if len(sides) < 2:
+        return
+    yield from unlike_parts(*sides)
+    names = [each.name for each in verdict.outputs if any(reason == BY_OPTIMIZER for reason, _ in each.reasons)]
+    if names and verdict.case is not None:
+        found = blamed_transformer(sides[1].subject, verdict.case, names)
+        what = found or "optimizer"
+        yield f"ONNX Runtime's own {what} changes the numbers of B: dmlc compile writes a model that it leaves alone"
+
+
+def _location_of(verdict: Verdict, sides: Sequence[Inside], tolerance: Tolerance | None) -> tuple[Location | None, str]:
     """The first value that parts on the input of the first difference, or the reason why none is found."""
     if verdict.status != DIFFERENT:
         return None, ""
@@ -145,15 +143,15 @@ def _location_of(
     names = different or [output.name for output in verdict.outputs]  # B fails as a whole
     try:
         return locate_first(sides[0], sides[1], verdict.case, names, tolerance), ""
-    except (RunFailed, NotVerifiable, NoEvidence) as error:
+    except (RunFailed, NotRunnable, NoEvidence) as error:
         return None, f"the values inside cannot be read: {error}"
 
 
-def _check_feeds(original: ValueSide, feeds: Mapping[str, Any]) -> None:
+def _check_feeds(original: Inside, feeds: Mapping[str, Any]) -> None:
     """Raises ``DmlcError`` E0423 to E0426 where the feeds do not match the original."""
-    if isinstance(original, GraphValues):
-        FeedChecker(signature_of(original.graph, checked=True)).check(feeds)
-    missing = [name for name in original.side.input_names if name not in feeds]
+    if isinstance(original.subject, GraphSubject):
+        FeedChecker(signature_of(original.subject.model.graph, checked=True)).check(feeds)
+    missing = [name for name in original.subject.inputs if name not in feeds]
     if missing:
         raise fail(INPUT_NAMES, f"input {missing[0]} is not fed", help=f"give --input {missing[0]}=FILE")
 
@@ -178,17 +176,15 @@ def _is_code(source: SideSource | None) -> bool:
     return isinstance(source, (str, os.PathLike)) and Path(source).suffix.lower() == ".py"
 
 
-def _original(a: SideSource, backend: str | None, options: CompileOptions, b: SideSource | None) -> ValueSide:
+def _original(a: SideSource, backend: str | None, options: CompileOptions, b: SideSource | None) -> Inside:
     """The first side; code shows its steps by the reference, or by those of B."""
     if not _is_code(a):
-        found = side_of(a, backend, options, as_written=True)
-        if isinstance(found.side, CodeSide):
-            found.side.traced_by = side_of(a, None, options, as_written=True).side
+        found = inside_of(a, backend, options, as_written=True)
+        if isinstance(found.subject, CodeSubject):
+            found.subject.traced_by = inside_of(a, None, options, as_written=True).subject
         return found
-    like = None if b is None or _is_code(b) else side_of(b, None, options, as_written=True).side
-    code = _code(a, backend, like, options)
-    code.traced_by = like
-    return code
+    like = None if b is None or _is_code(b) else inside_of(b, None, options, as_written=True).subject
+    return _code(a, backend, like, options)
 
 
 def _result(
@@ -196,23 +192,33 @@ def _result(
     b: SideSource | None,
     backends: tuple[str | None, str | None],
     options: CompileOptions,
-    first: ValueSide,
-) -> ValueSide:
+    first: Inside,
+) -> Inside:
     backend = backends[1]
     if b is None and _is_code(a):
         raise fail(UNKNOWN_CHOICE, "a .py file is compared with another file: name it behind the first", exit_code=2)
     if b is None and backend is None:
-        return compiled_side(options.program(a, as_written=False, target="directml"), None)
+        return compiled_inside(options.program(a, as_written=False, target="directml"), None)
     if b is None:
-        return side_of(a, backend, options, as_written=True)
+        return inside_of(a, backend, options, as_written=True)
     if _is_code(b):
-        return _code(b, backend, first.side, options)
-    return side_of(b, backend, options, as_written=False)
+        return _code(b, backend, first.subject, options)
+    return inside_of(b, backend, options, as_written=False)
 
 
-def _code(source: SideSource, backend: str | None, like: Side | None, options: CompileOptions) -> PythonCode:
+def _code(source: SideSource, backend: str | None, like: Subject | None, options: CompileOptions) -> Inside:
+    """A Python file with the inputs and outputs of ``like``, by default with those of its function.
+
+    Raises ``DmlcError`` E0420 (exit code 2), E0448, E0553.
+    """
     assert isinstance(source, (str, os.PathLike))
     if backend not in (None, "numpy"):
         message = f"{Path(source)} runs as NumPy code, not on {backend}"
         raise fail(NO_BACKEND, message, help="leave --backend out for it")
-    return PythonCode(Path(source), like, Limits.of(options.limits))
+    code = PythonFile(Path(source), () if like is None else like.outputs, Limits.of(options.limits))
+    if like is not None and len(like.inputs) != len(code.inputs):
+        parameters = f"{len(code.inputs)} parameters, not {len(like.inputs)}"
+        raise fail(NOT_CODE, f"the function {code.name} of {Path(source)} has {parameters}")
+    subject = RunnableSubject(code, like)
+    subject.traced_by = like
+    return Inside(subject, (), None)

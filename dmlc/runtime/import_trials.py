@@ -5,31 +5,12 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
 
 from dmlc.diagnostics.libraries import LIBRARIES, one_line
-from dmlc.runtime.child_process import ChildFailed, ChildProcess
+from dmlc.workers import Worker, WorkerEnded
 
 #: Seconds for one import.
 _LIMIT = 120
-_CODE = """
-import importlib
-name, names = arguments
-answer = {"version": None, "error": "", "missing": False, "providers": []}
-try:
-    module = importlib.import_module(name)
-    lacking = [each for each in names if not hasattr(module, each)]
-    if lacking:
-        where = getattr(module, "__file__", None) or list(getattr(module, "__path__", ["?"]))[0]
-        answer["error"] = f"{where} has no {lacking[0]}"
-    else:
-        answer["version"] = str(getattr(module, "__version__", "of unknown version"))
-        if "get_available_providers" in names:
-            answer["providers"] = [str(each) for each in module.get_available_providers()]
-except BaseException as error:
-    answer["missing"] = isinstance(error, ModuleNotFoundError) and error.name == name
-    answer["version"], answer["error"] = None, f"{type(error).__name__}: {error}"
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +46,22 @@ def _refused_here(name: str) -> Trial | None:
         return Trial(None, one_line(error))
 
 
-def _start(name: str) -> ChildProcess:
-    return ChildProcess(_CODE, (name, LIBRARIES[name].names), seconds=_LIMIT)
-
-
-def _result(child: ChildProcess) -> Trial:
+def _start(name: str) -> Worker | None:
+    worker = Worker("dmlc.workers.trial", name, *LIBRARIES[name].names)
     try:
-        answer: dict[str, Any] = child.answer()
-    except ChildFailed as error:
-        return Trial(None, f"when it is imported, {error}")
-    return Trial(answer["version"], one_line(answer["error"]), answer["missing"], tuple(answer["providers"]))
+        worker.spawn()
+    except OSError:
+        return None
+    return worker
+
+
+def _result(worker: Worker | None) -> Trial:
+    if worker is None:
+        return Trial(None, "no process can be started to import it")
+    try:
+        version, error, missing, providers = worker.exchange(_LIMIT)
+    except WorkerEnded as ended:
+        return Trial(None, f"when it is imported, {ended}")
+    finally:
+        worker.stop()
+    return Trial(version, one_line(error), missing, tuple(providers))

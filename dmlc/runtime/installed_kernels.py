@@ -16,10 +16,11 @@ from msgspec.structs import replace
 
 from dmlc.diagnostics import DmlcError
 from dmlc.diagnostics.libraries import load, one_line
-from dmlc.runtime.child_process import ChildProcess
+from dmlc.runtime.hosts import WORKER
 from dmlc.targets import KernelTable, Target, operators_of
 from dmlc.targets.kernel_rows import INSERTED
 from dmlc.targets.known_wrong import wrong_in
+from dmlc.workers.sessions import Requests
 
 #: First and last since-version, and the types of each parameter.
 Kernel: TypeAlias = tuple[int, int, dict[str, set[str]]]
@@ -35,14 +36,6 @@ _OPEN_END = 2**31 - 1
 _SAFE_PROVIDERS = frozenset({"CPUExecutionProvider", "AzureExecutionProvider"})
 #: Seconds for reading them in another.
 _LIMIT = 120
-_READ = """
-from onnxruntime.capi import onnxruntime_pybind11_state as state
-answer = [
-    (kernel.op_name, *kernel.version_range, {name: list(types) for name, types in kernel.type_constraints.items()})
-    for kernel in state.get_all_opkernel_def()
-    if kernel.provider == "CPUExecutionProvider" and not kernel.domain
-]
-"""
 _SHORT = {
     "float16": "f16", "float": "f32", "double": "f64", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
     "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "bool",
@@ -62,7 +55,7 @@ def read_kernels(operators: Container[str] | None = None) -> Kernels:
     """Return the kernels of the CPU provider for operators, or for all.
 
     Raises ``DmlcError`` E0560 if ONNX Runtime is missing or broken. Raises ``ImportError``, ``AttributeError`` or
-    ``ChildFailed`` if its kernels cannot be read.
+    ``NoEvidence`` if its kernels cannot be read.
     """
     out: Kernels = defaultdict(list)
     for op, first, last, types in _all_kernels():
@@ -78,15 +71,9 @@ def _all_kernels() -> Iterable[tuple[str, int, int, Mapping[str, Sequence[str]]]
     OpenVINO build 1.24.1 it ends the process. Builds with providers that are not known to be safe are read in another.
     """
     if not _SAFE_PROVIDERS.issuperset(load("onnxruntime").get_available_providers()):
-        kernels: list[tuple[str, int, int, dict[str, list[str]]]] = ChildProcess(_READ, None, seconds=_LIMIT).answer()
-        return kernels
-    from onnxruntime.capi import onnxruntime_pybind11_state as state
-
-    return (
-        (kernel.op_name, *kernel.version_range, kernel.type_constraints)
-        for kernel in state.get_all_opkernel_def()
-        if kernel.provider == "CPUExecutionProvider" and not kernel.domain
-    )
+        found: list[tuple[str, int, int, dict[str, list[str]]]] = WORKER.ask_unproved(_LIMIT, "kernels")
+        return found
+    return Requests(load("onnxruntime")).kernels()
 
 
 def types_by_opset(kernels: Kernels, op: str) -> dict[int, Types]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dmlc.codegen.artifact import Artifact
@@ -17,9 +17,9 @@ class NumpyCode:
 
     def __init__(self, artifact: Artifact, defaults: Mapping[str, Array] | None = None) -> None:
         self.checker = FeedChecker(artifact.signature)
-        self._inputs = [name for name, _ in artifact.signature.inputs]
+        self.inputs = tuple(name for name, _ in artifact.signature.inputs)
+        self.outputs = tuple(name for name, _ in artifact.signature.outputs)
         self._defaults = dict(defaults or {})
-        self._outputs = [name for name, _ in artifact.signature.outputs]
         filename = f"<numpy code of {artifact.signature.name}>"
         # a failing line can be shown: tracebacks read the source from here
         linecache.cache[filename] = (len(artifact.payload), None, artifact.payload.splitlines(True), filename)
@@ -30,8 +30,9 @@ class NumpyCode:
         name = next(item.name for item in tree.body if isinstance(item, ast.FunctionDef))
         self._function = namespace[name]
 
-    def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
-        """The outputs by name. Raises what ``FeedChecker.check`` raises."""
+    def run(self, feeds: Mapping[str, Any], wanted: Sequence[str] | None = None) -> dict[str, Array]:
+        """The outputs by name, or the ``wanted`` ones. Raises what ``FeedChecker.check`` raises."""
         given = {**self._defaults, **self.checker.check(feeds)}
-        results = self._function(*[given[name] for name in self._inputs])
-        return dict(zip(self._outputs, results if isinstance(results, tuple) else (results,), strict=True))
+        results = self._function(*[given[name] for name in self.inputs])
+        found = dict(zip(self.outputs, results if isinstance(results, tuple) else (results,), strict=True))
+        return found if wanted is None else {name: found[name] for name in wanted}

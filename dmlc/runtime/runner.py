@@ -99,8 +99,7 @@ class Runner:
         if isinstance(self._code, str):
             from dmlc.runtime.numpy_code import NumpyCode
 
-            code = NumpyCode(replace(self._artifact, payload=self._code), self._defaults)
-            return lambda feeds, names: code.run(feeds)
+            return NumpyCode(replace(self._artifact, payload=self._code), self._defaults).run
         import onnx
 
         artifact = replace(self._artifact, payload=onnx.ModelProto.FromString(self._code))

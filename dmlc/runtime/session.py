@@ -13,15 +13,15 @@ from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.diagnostics.libraries import load, no_directml
 from dmlc.ir import Array
 from dmlc.runtime.feeds import FeedChecker
+from dmlc.runtime.ort_model import OrtModel, plain_message
+from dmlc.runtime.runnable import RunFailed
+from dmlc.workers.sessions import ProviderMissing, session_settings
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-_DML, _CPU = "DmlExecutionProvider", "CPUExecutionProvider"
 #: The first opset that ONNX Runtime has kernels for (onnxruntime, docs/Versioning.md).
 _FIRST_OPSET = 7
-#: Key of the folder with the external data of a model given as bytes (onnxruntime_session_options_config_keys.h).
-_WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
 
 
 def onnxruntime() -> Any:
@@ -31,34 +31,19 @@ def onnxruntime() -> Any:
 
 def has_directml() -> bool:
     """Return True if this ONNX Runtime has the DirectML execution provider. Raises what ``onnxruntime`` raises."""
-    return _DML in onnxruntime().get_available_providers()
+    return "DmlExecutionProvider" in onnxruntime().get_available_providers()
 
 
-def session_options(
-    backend: str, *, folder: Path | None = None, dims: Mapping[str, int] | None = None, threads: int | None = None
-) -> tuple[Any, list[str]]:
-    """The options and the providers of a session on ``dml`` or ``cpu``.
+def session_options(backend: str, *, folder: Path | None = None) -> tuple[Any, list[str]]:
+    """The options and the providers of a session on ``dml`` or ``cpu`` with ONNX Runtime's defaults.
 
-    ``folder`` is where external data lies, ``dims`` fixes free dimensions by name, ``threads`` are those of a node.
-    Raises ``DmlcError`` E0553 where the provider is missing, E0560 where ONNX Runtime is.
+    ``folder`` is where external data lies. Raises ``DmlcError`` E0553 if the provider is missing, E0560 if ONNX Runtime
+    is.
     """
-    library = onnxruntime()
-    if backend == "dml" and not has_directml():
-        raise no_directml()
-    options = library.SessionOptions()
-    if folder is not None:
-        options.add_session_config_entry(_WEIGHTS_FOLDER, str(folder.absolute()))
-    if threads is not None:
-        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    options.log_severity_level = 4  # errors are raised; a second report on stderr would only confuse
-    for name, size in (dims or {}).items():
-        options.add_free_dimension_override_by_name(name, size)
-    if backend != "dml":
-        return options, [_CPU]
-    # the provider demands both: https://onnxruntime.ai/docs/execution-providers/DirectML-ExecutionProvider.html
-    options.enable_mem_pattern = False
-    options.execution_mode = library.ExecutionMode.ORT_SEQUENTIAL
-    return options, [_DML, _CPU]
+    try:
+        return session_settings(onnxruntime(), {"backend": backend, "folder": folder and str(folder.absolute())})
+    except ProviderMissing:
+        raise no_directml() from None
 
 
 def open_session(model: ModelProto, options: Any, providers: Sequence[str]) -> Any:
@@ -100,10 +85,9 @@ class Session:
         self.checker = FeedChecker(artifact.signature)
         self._locations = artifact.locations
         self._outputs = [name for name, _ in artifact.signature.outputs]
-        options, providers = session_options(backend, folder=artifact.folder, dims=dims, threads=threads)
         try:
-            self._session = open_session(artifact.payload, options, providers)
-        except Exception as error:  # onnxruntime's exceptions have no common base class
+            self._model = OrtModel(artifact.payload, artifact.folder, backend=backend, dims=dims, threads=threads)
+        except RunFailed as error:
             raise self._failure("ONNX Runtime refuses the model", error, artifact.payload) from None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -116,15 +100,12 @@ class Session:
         Raises what ``FeedChecker.check`` raises, and E0554 where ONNX Runtime fails."""
         arrays = self.checker.check(feeds)
         try:
-            wanted = list(dict.fromkeys(names or self._outputs))  # ONNX Runtime takes none for all
-            results = self._session.run(wanted, arrays)
-        except Exception as error:  # as above
+            return self._model.run(arrays, names or self._outputs)
+        except RunFailed as error:
             raise self._failure("ONNX Runtime failed", error) from None
-        return dict(zip(wanted, results, strict=True))
 
-    def _failure(self, what: str, error: Exception, model: ModelProto | None = None) -> DmlcError:
-        text = " ".join(str(error).split())
-        message = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", text)
+    def _failure(self, what: str, error: RunFailed, model: ModelProto | None = None) -> DmlcError:
+        text, message = " ".join(str(error).split()), plain_message(error)
         labels = [Label(span, "this node") for span in (self._place(text),) if span]
         help = option("dmlc verify SRC", "program.verify()") + " reports whether the model fails as it is"
         if self._locations:  # a program: the reference may lack an operator of a model

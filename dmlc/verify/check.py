@@ -4,32 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from dmlc.ir import Condition, Dim, substitute
-from dmlc.verify import causes
-from dmlc.verify.comparison import (
-    DIFFERENT,
-    NO_ERRORS,
-    WITHIN,
-    Comparison,
-    Errors,
-    classes,
-    compare,
-    compare_values,
-)
+from dmlc.runtime.runnable import NoEvidence, NotRunnable, RunFailed
+from dmlc.verify.comparison import DIFFERENT, NO_ERRORS, WITHIN, Comparison, Errors, classes, compare
 from dmlc.verify.inputs import SIZES, Feeds, Interface, NoInputs, elements, feeds_of, pattern_of, shapes
+from dmlc.verify.judge import Judge, Terms
 from dmlc.verify.overrides import find_overrides
-from dmlc.verify.parts import are_alike, as_one_array, is_composite
 from dmlc.verify.sizes import Binding
+from dmlc.verify.subject import Subject
 from dmlc.verify.tolerance import EXACT, RANGE, REASSOCIATES, Tolerance
-from dmlc.verify.trace import NoEvidence, NotVerifiable, RunFailed, Side, TraceStep
-from dmlc.verify.undefined import dependent, divisions_by_zero, unspecified_casts
-from dmlc.verify.unstable import Instability, jumped_on, jumps
 from dmlc.verify.verdict import (
     BEYOND,
     EQUAL,
@@ -51,8 +37,8 @@ _ORDER = (EXACT, REASSOCIATES, RANGE)
 #: Differences on every input that are all of these say nothing about an output.
 _EXCUSED = (UNSPECIFIED, OVERFLOWED, BEYOND)
 _OPTIMIZED = " with ONNX Runtime's default optimizations"
-_NARROW = "both give the same where f16 values are rounded to f16"
-_MOVES = "the original moves as far when its inputs move in their last places"
+#: The reason of an output that only ONNX Runtime's optimizer makes different.
+BY_OPTIMIZER = f"the result differs{_OPTIMIZED}"
 
 
 @dataclass(slots=True)
@@ -93,8 +79,8 @@ class _FeedPlan:
 
 
 def verify_sides(
-    original: Callable[[], Side],
-    result: Callable[[], Side],
+    original: Callable[[], Subject],
+    result: Callable[[], Subject],
     *,
     inputs: int,
     seed: int,
@@ -119,7 +105,7 @@ def verify_sides(
 
 
 def verify_given(
-    sides: Callable[[], tuple[Side, Side]],
+    sides: Callable[[], tuple[Subject, Subject]],
     feeds: Feeds,
     *,
     data: str,
@@ -133,15 +119,15 @@ def verify_given(
     try:
         plan = _FeedPlan(Interface(()), [], given=feeds)
         return _Verification(*sides(), plan, chosen, blank, 0, tolerance).verdict()
-    except NotVerifiable as error:
+    except NotRunnable as error:
         return replace(blank, reason=f"the original: {error}")
     except NoEvidence as error:
         return replace(blank, reason=str(error), diagnostic=error.diagnostic)
 
 
 def _verdict(
-    original: Callable[[], Side],
-    result: Callable[[], Side],
+    original: Callable[[], Subject],
+    result: Callable[[], Subject],
     chosen: frozenset[str],
     blank: Verdict,
     first: int,
@@ -150,31 +136,31 @@ def _verdict(
     """The verdict on two sides. Raises ``NoEvidence`` where neither can be blamed."""
     try:
         left = original()
-    except NotVerifiable as error:
+    except NotRunnable as error:
         return replace(blank, reason=f"the original: {error}")
     try:
         right = result()
-    except NotVerifiable as error:
+    except NotRunnable as error:
         return replace(blank, status=DIFFERENT, reason=f"the result: {error}")
     problem = _interface_problem(left, right)
     if problem:
         return replace(blank, status=DIFFERENT, reason=problem)
     try:
         plan = _plan(left, right, blank.seed)
-    except (NoInputs, NotVerifiable) as error:
+    except (NoInputs, NotRunnable) as error:
         return replace(blank, reason=str(error))
     return _Verification(left, right, plan, chosen, blank, first, tolerance).verdict()
 
 
-def _interface_problem(left: Side, right: Side) -> str:
+def _interface_problem(left: Subject, right: Subject) -> str:
     for what, a, b in (
-        ("inputs", left.input_names, right.input_names),
-        ("outputs", left.output_names, right.output_names),
+        ("inputs", left.inputs, right.inputs),
+        ("outputs", left.outputs, right.outputs),
     ):
         if a != b:
             return f"the {what} {', '.join(a) or '(none)'} became {', '.join(b) or '(none)'}"
     types_a, types_b = getattr(left, "types", {}), getattr(right, "types", {})
-    for name in left.input_names:
+    for name in left.inputs:
         if name in types_a and name in types_b and types_a[name] != types_b[name]:
             return f"input {name} was {types_a[name]}, is {types_b[name]}"
     for name, was in left.composites.items():  # the values of maps come as Python's numbers, whatever their dtype
@@ -186,7 +172,7 @@ def _interface_problem(left: Side, right: Side) -> str:
 # --- sizes that work
 
 
-def _plan(left: Side, right: Side, seed: int) -> _FeedPlan:
+def _plan(left: Subject, right: Subject, seed: int) -> _FeedPlan:
     """Sizes, ranks and integers that the original runs on. Raises ``NoInputs`` with its last message."""
     message = ""
     for interface in left.interfaces():
@@ -200,7 +186,7 @@ def _plan(left: Side, right: Side, seed: int) -> _FeedPlan:
     raise NoInputs(f"the original ran with none of the sizes that were tried: {message}")
 
 
-def _with_overrides(left: Side, plan: _FeedPlan, seed: int) -> _FeedPlan:
+def _with_overrides(left: Subject, plan: _FeedPlan, seed: int) -> _FeedPlan:
     """Return the plan with other values for the inputs whose default is a shape, axes or a count."""
     feeds = feeds_of(plan.interface, plan.bindings, 0, seed)
 
@@ -215,12 +201,12 @@ def _with_overrides(left: Side, plan: _FeedPlan, seed: int) -> _FeedPlan:
     return plan
 
 
-def _is_small(left: Side, feeds: Feeds) -> bool:
+def _is_small(left: Subject, feeds: Feeds) -> bool:
     return left.size <= _SMALL_NODES and elements(feeds) <= _SMALL_ELEMENTS
 
 
 def _working(
-    left: Side, interface: Interface, candidates: list[Binding], seed: int, wanted: int
+    left: Subject, interface: Interface, candidates: list[Binding], seed: int, wanted: int
 ) -> tuple[list[Binding], list[str]]:
     """The first of the sizes that the original runs with, and the messages of the others. Raises ``NoInputs`` where its
     process ended twice before."""
@@ -241,7 +227,7 @@ def _working(
     return out, failures
 
 
-def _narrowed(interface: Interface, right: Side) -> Interface:
+def _narrowed(interface: Interface, right: Subject) -> Interface:
     """The interface with the ranks and sizes that are free in the original and fixed in the result (``--bind``,
     ``--shape``)."""
     try:
@@ -283,19 +269,20 @@ def _narrowed(interface: Interface, right: Side) -> Interface:
 class _Verification:
     def __init__(
         self,
-        left: Side,
-        right: Side,
+        left: Subject,
+        right: Subject,
         plan: _FeedPlan,
         allowed: frozenset[str],
         blank: Verdict,
         first: int,
         tolerance: Tolerance | None,
     ) -> None:
-        self.tolerance = tolerance
-        self.left, self.right, self.plan, self.allowed, self.blank = left, right, plan, allowed, blank
+        self.left, self.right, self.plan, self.blank = left, right, plan, blank
         self.numbers = range(first, first + blank.inputs)
-        self.kinds = {**left.kinds, **right.kinds}
-        self.tallies = {name: _Tally() for name in left.output_names}
+        counts = frozenset(name for override in plan.overrides for name in override)
+        self.terms = Terms(allowed, {**left.kinds, **right.kinds}, tolerance, counts)
+        self.optimized_note = ""
+        self.tallies = {name: _Tally() for name in left.outputs}
         self.skipped: list[tuple[int, str, str]] = []
         self.failures: list[str] = []
         self.case: Feeds | None = None
@@ -310,7 +297,8 @@ class _Verification:
             self._input(number, draws)
         reports = tuple(tally.report(name) for name, tally in self.tallies.items())
         found = replace(self.blank, ran=self.ran, outputs=reports, skipped=tuple(self.skipped), case=self.case)
-        found = replace(found, notes=self.plan.notes)
+        notes = (self.optimized_note,) if self.optimized_note else ()
+        found = replace(found, notes=(*self.plan.notes, *notes))
         if self.failures or any(report.status == DIFFERENT for report in reports):
             return replace(found, status=DIFFERENT, reason=self.failures[0] if self.failures else "")
         if not self.ran:
@@ -320,7 +308,7 @@ class _Verification:
         unseen = [r for r in reports if r.counts and all(status in _EXCUSED for status, _ in r.counts)]
         if unseen:
             why = "; ".join(dict.fromkeys(reason for reason, _ in unseen[0].reasons))
-            return replace(found, reason=f"{unseen[0].name} differs on every input, each time excused: {why}")
+            return replace(found, reason=f"{unseen[0].name} differs on every input, and is comparable on none: {why}")
         exact = all(report.status == EXACT for report in reports)
         return replace(found, status=EQUAL if exact else WITHIN)
 
@@ -378,54 +366,71 @@ class _Verification:
 
 
 class _Case:
-    """One draw of an input, what the original makes of it, and what more is asked where an output differs."""
+    """One draw of an input, and what both make of it."""
 
     def __init__(self, number: int, feeds: Feeds, check: _Verification) -> None:
         self.number, self.feeds, self._check = number, feeds, check
         self.pattern = pattern_of(number).name if check.plan.given is None else "from files"
-        self.a: dict[str, Any] = {}
-        self._again: dict[str, Any] | None = None
-        self._instability: dict[frozenset[str], Instability] = {}
+        self._results = check.left.run(feeds)
+        plain = pattern_of(number).is_plain
+        self._judge = Judge(check.left, check.right, feeds, self._results, check.terms, plain=plain)
+        # ONNX Runtime's optimizations sum in another order
+        self._loose = replace(check.terms, allowed=check.terms.allowed | {REASSOCIATES})
 
     def run(self, *, optimized: bool) -> dict[str, tuple[str, str]]:
-        """The status of each output and the reason of an excuse. Raises ``RunFailed`` where nothing is compared."""
+        """The status of each output and the reason of an excuse. Raises ``RunFailed`` if nothing is compared."""
         check = self._check
-        self.a = check.left.run(self.feeds)
         plain = self._result(check.right.run, "")
         if plain is None:
             return {}
-        out = {found.name: self._judged(found, plain) for found in self._compared(self.a, plain)}
+        out = {found.name: self._judged(found, plain) for found in self._compared(self._results, plain, check.terms)}
         results = self._result(check.right.run_optimized, _OPTIMIZED) if optimized else None
         if results is None:
             return {} if check.failures else out
-        changed = {found.name for found in self._compared(plain, results) if found.status == DIFFERENT}
-        for found in self._compared(self.a, results) if changed else ():
-            if found.name in changed:
-                judged = self._judged(found, results, is_optimized=True)
+        terms = self._loose
+        changed = {found.name for found in self._compared(plain, results, terms) if found.status == DIFFERENT}
+        judge = Judge(check.left, check.right, self.feeds, self._results, terms) if changed else self._judge
+        for found in self._compared(self._results, results, terms) if changed else ():
+            if found.name in changed and found.status == DIFFERENT:
+                status, reason = judge.judge(found, results.get(found.name))
+                self._note(found, status)
+                judged = (status, BY_OPTIMIZER if status == DIFFERENT else reason)
                 out[found.name] = max(out[found.name], judged, key=lambda pair: STATUSES.index(pair[0]))
+        self._look_at_original()
         return out
 
+    def _look_at_original(self) -> None:
+        """Note if ONNX Runtime's default optimizations change the numbers of the original."""
+        check = self._check
+        if check.optimized_note:
+            return
+        try:
+            results = check.left.run_optimized(self.feeds)
+        except (RunFailed, NotRunnable) as error:
+            check.optimized_note = f"the original fails{_OPTIMIZED}: {error}"
+            return
+        judge = Judge(check.left, None, self.feeds, self._results, self._loose)
+        for found in self._compared(self._results, results or {}, self._loose) if results is not None else ():
+            if found.status == DIFFERENT and judge.judge(found, (results or {}).get(found.name))[0] == DIFFERENT:
+                check.optimized_note = f"the original gives other numbers in {found.name}{_OPTIMIZED}"
+                return
+
     def _result(self, run: Callable[[Feeds], dict[str, Any] | None], how: str) -> dict[str, Any] | None:
-        """Run the result; None where it fails, which is recorded, or where it is not asked."""
+        """Run the result; None if it fails, which is recorded, or if it is not asked."""
         try:
             return run(self.feeds)
-        except (RunFailed, NotVerifiable) as error:
+        except (RunFailed, NotRunnable) as error:
             self._result_failed(f"{error}{how}")
             return None
 
-    def _compared(self, a: dict[str, Any], b: dict[str, Any]) -> Iterable[Comparison]:
-        check = self._check
-        return compare(a, b, check.allowed, kinds=check.kinds, tolerance=check.tolerance).values()
+    def _compared(self, a: dict[str, Any], b: dict[str, Any], terms: Terms) -> Iterable[Comparison]:
+        return compare(a, b, terms.allowed, kinds=terms.kinds, tolerance=terms.tolerance).values()
 
-    def _judged(
-        self, comparison: Comparison, results: dict[str, Any], *, is_optimized: bool = False
-    ) -> tuple[str, str]:
+    def _judged(self, comparison: Comparison, results: dict[str, Any]) -> tuple[str, str]:
         """The status of an output, and its reason."""
         status, reason = comparison.status, ""
         if status == DIFFERENT:
-            status, reason = self.judge(comparison, results.get(comparison.name), is_optimized=is_optimized)
-        if status == DIFFERENT and is_optimized:
-            reason = f"the result differs{_OPTIMIZED}"
+            status, reason = self._judge.judge(comparison, results.get(comparison.name))
         self._note(comparison, status)
         return status, reason
 
@@ -444,147 +449,8 @@ class _Case:
 
         Raises ``RunFailed`` in that case.
         """
-        check = self._check
-        steps = [_traced(check.left, self.feeds, name) for name in check.left.output_names]
-        if any(found is not None and divisions_by_zero(found) for found in steps):
-            raise RunFailed("it divides an integer by zero, and the result does not run")
-        if not check.left.defines_empty and any(found is not None and causes.reduced_nothing(found) for found in steps):
-            raise RunFailed(f"it reduces nothing, which ONNX does not define, and the result does not run: {message}")
+        check, why = self._check, self._judge.breaks()
+        if why:
+            raise RunFailed(f"{why}, and the result does not run: {message}")
         check.case = check.case or self.feeds
         check.failures.append(f"the result fails on input {self.number} ({self.pattern}): {message}")
-
-    def judge(self, comparison: Comparison, b: Any, *, is_optimized: bool) -> tuple[str, str]:
-        """The status of an output that differs, and why it is not a failure."""
-        name, a = comparison.name, self.a.get(comparison.name)
-        if self._is_random(name, a):
-            return RANDOM, "the original gives other numbers each time it runs"
-        first, second = _traced(self._check.left, self.feeds, name), _traced(self._check.right, self.feeds, name)
-        if is_composite(a) and are_alike(a, b):
-            kind = self._check.kinds.get(name)
-            a, b = as_one_array(a, kind), as_one_array(b, kind)
-            found = compare_values(name, a, b, self._check.allowed, kind, tolerance=self._check.tolerance)
-            comparison = found if found.places is not None else comparison
-        if first is not None:
-            comparison, undefined = self._defined(comparison, first)
-            if undefined:
-                return UNSPECIFIED, undefined
-            for status, reason in self._causes(comparison, a, b, first, second):
-                if reason:
-                    return status, reason
-        if not is_optimized and self._is_of_narrow_values(comparison.name, b):
-            return WITHIN, _NARROW
-        if REASSOCIATES in self._check.allowed and self._moves_itself(comparison, a, b, first):
-            return WITHIN, _MOVES
-        reason = self._both(comparison, a, b, first, second)
-        if reason:
-            return OVERFLOWED, f"{reason}; elsewhere {_MOVES}"
-        if RANGE in self._check.allowed and not self._is_plain(first):
-            return BEYOND, "the precondition of a rewrite of class range does not hold"
-        return DIFFERENT, ""
-
-    def _defined(self, comparison: Comparison, first: list[TraceStep]) -> tuple[Comparison, str]:
-        """The comparison without the places that depend on undefined elements, and the reason if none is left."""
-        for reason, found in (
-            ("a float that no integer holds is cast", unspecified_casts(first)),
-            ("an integer is divided by zero", divisions_by_zero(first)),
-        ):
-            places = dependent(found, self._check.left, self.feeds, comparison.name) if found else False
-            if comparison.places is None or np.shape(places) != comparison.places.shape:
-                if np.any(places):
-                    return comparison, reason
-                continue
-            comparison = replace(comparison, places=comparison.places & ~np.asarray(places))
-            if found and not np.any(comparison.places):
-                return comparison, reason
-        return comparison, ""
-
-    def _causes(
-        self, comparison: Comparison, a: Any, b: Any, first: list[TraceStep], second: list[TraceStep] | None
-    ) -> Iterable[tuple[str, str]]:
-        if causes.nan_selected(first) and (second is None or causes.nan_selected(second)):
-            yield UNSPECIFIED, "a NaN reaches a selection in both"
-        if second is not None and causes.zeros_differ(first, second):
-            yield UNSPECIFIED, "a zero of another sign is divided by"
-        if causes.rooted_infinity(first):
-            yield UNSPECIFIED, "-infinity is raised to 0.5"
-        if not self._check.left.defines_empty and causes.reduced_nothing(first):
-            yield UNSPECIFIED, "a reduction over nothing, which ONNX does not define"
-        if causes.integers_overflowed(first):
-            yield OVERFLOWED, "a sum of integers overflows, or f64 does not hold it: runtimes wrap, saturate or round"
-        places = comparison.places
-        if REASSOCIATES in self._check.allowed and places is not None and np.asarray(a).dtype.kind == "f":
-            yield OVERFLOWED, causes.left_range(a, b, places, first, second, self.feeds)
-
-    def _both(
-        self, comparison: Comparison, a: Any, b: Any, first: list[TraceStep] | None, second: list[TraceStep] | None
-    ) -> str:
-        """Return the reason if some elements left the range and the others vary as much as the original's own."""
-        if first is None or comparison.places is None or REASSOCIATES not in self._check.allowed:
-            return ""
-        if np.asarray(a).dtype.kind != "f":
-            return ""
-        wild = comparison.places & ~np.isfinite(a)
-        rest = comparison.places & np.isfinite(a)
-        reason = causes.left_range(a, b, wild, first, second, self.feeds) if wild.any() else ""
-        return reason if reason and self._moves_itself(replace(comparison, places=rest), a, b, first) else ""
-
-    def _is_random(self, name: str, a: Any) -> bool:
-        """Return whether the original gives another result when it is run again.
-
-        It runs on other numbers before: a kernel that reads memory it did not write finds what is left there.
-        """
-        if self._again is None:
-            with suppress(RunFailed):
-                self._check.left.run({key: _other_numbers(x) for key, x in self.feeds.items()})
-            try:
-                self._again = self._check.left.run(self.feeds)
-            except RunFailed:
-                self._again = {}
-        again = self._again.get(name)
-        return name in self._again and compare_values(name, a, again, frozenset({EXACT})).status == DIFFERENT
-
-    def _moves_itself(self, comparison: Comparison, a: Any, b: Any, first: list[TraceStep] | None) -> bool:
-        """Return whether rounding errors in the original's inputs change its own result as much as the difference."""
-        if not isinstance(a, np.ndarray) or a.dtype.kind not in "fiub" or comparison.name not in self.a:
-            return False
-        if self._check.tolerance is not None:
-            return False
-        counts = {name for override in self._check.plan.overrides for name in override}
-        fixed = jumped_on(first or [], self.feeds) | counts
-        seed = [self._check.blank.seed, self.number]
-        if fixed not in self._instability:
-            self._instability[fixed] = Instability(self._check.left, self.feeds, seed, fixed)
-        found, kind = self._instability[fixed], self._check.kinds.get(comparison.name)
-        if found.explains(comparison, a, b, kind):
-            return True
-        if a.dtype.kind != "f" or jumps(first or []):
-            return False
-        return found.with_rounding(self._check.left, self.feeds, comparison.name, seed).explains(comparison, a, b, kind)
-
-    def _is_of_narrow_values(self, name: str, b: Any) -> bool:
-        """Return whether both give the same once each of their f16 values is rounded to f16."""
-        check = self._check
-        first, second = (side.run_narrow(self.feeds, name) for side in (check.left, check.right))
-        if first is None:
-            return False
-        second, kind = b if second is None else second, check.kinds.get(name)
-        return compare_values(name, first, second, check.allowed, kind, tolerance=check.tolerance).status != DIFFERENT
-
-    def _is_plain(self, first: list[TraceStep] | None) -> bool:
-        """Return whether the input has no special values, so that a precondition on values should hold."""
-        turn_is_first = pattern_of(self.number).is_plain
-        wild = any(not np.isfinite(x).all() for step in first or () for x in step.made())
-        return turn_is_first and not wild
-
-
-def _other_numbers(x: Any) -> Any:
-    """Other floats in the same shape; all else as it is, for integers may be indices."""
-    with np.errstate(all="ignore"):
-        return -3 * x + 1 if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x
-
-
-def _traced(side: Side, feeds: Feeds, name: str) -> list[TraceStep] | None:
-    try:
-        return side.trace(feeds, name)
-    except (RunFailed, NotVerifiable, KeyError):
-        return None

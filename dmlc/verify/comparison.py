@@ -20,6 +20,9 @@ class Errors:
     """The largest errors over the elements that are finite numbers on both sides; ``ulp`` in units in the last place,
     ``scaled`` is ``absolute`` over the largest finite magnitude of the original's output.
 
+    ``noise`` is the ratio of signal to noise in decibels and ``cosine`` that of the two outputs: the smallest of any
+    input, None if nothing differs by a number.
+
     0 where nothing differs. None where something differs and nothing that differs has such an error: NaN or an infinity
     against something else, truth values, texts, another dtype or shape; relative to 0; integers have no ``ulp``.
     """
@@ -28,11 +31,15 @@ class Errors:
     relative: float | None = 0.0
     ulp: float | None = 0.0
     scaled: float | None = 0.0
+    noise: float | None = None
+    cosine: float | None = None
 
     def worst(self, other: Errors) -> Errors:
-        """The larger of each. An error that is known stands for elements that have none."""
+        """The worse of each. An error that is known stands for elements that have none."""
         pairs = zip(self._all(), other._all(), strict=True)
-        return Errors(*[_larger(a, b) for a, b in pairs])
+        found = Errors(*[_larger(a, b) for a, b in pairs])
+        noise, cosine = _smaller(self.noise, other.noise), _smaller(self.cosine, other.cosine)
+        return replace(found, noise=noise, cosine=cosine)
 
     def _all(self) -> tuple[float | None, ...]:
         return self.absolute, self.relative, self.ulp, self.scaled
@@ -47,6 +54,10 @@ def _larger(a: float | None, b: float | None) -> float | None:
     if a is None or b is None:
         return a or b or None
     return max(a, b)
+
+
+def _smaller(a: float | None, b: float | None) -> float | None:
+    return min((x for x in (a, b) if x is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +221,23 @@ def _errors(a: Array, b: Array, places: Array, kind: str) -> Errors:
     top = _top(np.abs(a[np.isfinite(a)].astype(wide))) if np.isfinite(a).any() else 0.0
     worst = _top(apart)
     scaled = worst / top if top else None
-    return Errors(worst, _top(relative) if relative.size else None, _top(steps_apart(x, y, kind)), scaled)
+    relative_top = _top(relative) if relative.size else None
+    return Errors(worst, relative_top, _top(steps_apart(x, y, kind)), scaled, *_likeness(a, b, wide))
+
+
+def _likeness(a: Array, b: Array, wide: type) -> tuple[float | None, float | None]:
+    """The ratio of signal to noise in decibels, and the cosine, over the elements that are finite on both sides."""
+    finite = np.isfinite(a) & np.isfinite(b)
+    x: Array = a[finite].astype(wide)
+    y: Array = b[finite].astype(wide)
+    top = max(np.abs(x).max(initial=0), np.abs(y).max(initial=0))
+    if not top:
+        return None, None
+    x, y = x / top, y / top  # squares of large numbers overflow
+    signal, other, noise = np.sum(x * x), np.sum(y * y), np.sum((x - y) ** 2)
+    decibels = float(10 * np.log10(signal / noise)) if signal and noise else None
+    cosine = float(np.sum(x * y) / np.sqrt(signal * other)) if signal and other else None
+    return decibels, cosine
 
 
 def steps_apart(x: Array, y: Array, kind: str) -> Array:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from onnx import ModelProto, NodeProto, TensorProto, TypeProto
 
 from dmlc.onnx_schema.nested import all_graphs, all_nodes, graphs_of
+from dmlc.runtime.hosts import WORKER
+from dmlc.runtime.runnable import NoEvidence, RunFailed
 from dmlc.verify.load_phase import is_large
-from dmlc.verify.process import ask_unproved
-from dmlc.verify.trace import NoEvidence, RunFailed
 
 #: Seconds that making all kernels may take.
 TIME_LIMIT = 60.0
@@ -55,7 +55,7 @@ def refused_kernels(model: ModelProto) -> list[NoKernel]:
 def _reasons(models: list[bytes]) -> list[str]:
     """The reason why no kernel is made of the node of each model; empty where one is, or nothing is known."""
     try:
-        texts = ask_unproved(TIME_LIMIT, "construct", models) if models else []
+        texts = WORKER.ask_unproved(TIME_LIMIT, "construct", models) if models else []
     except (NoEvidence, RunFailed):
         return [""] * len(models)
     found = [_RAISED.search(" ".join(text.split())) for text in texts]

@@ -11,8 +11,8 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 from dmlc.diagnostics.counted import counted
 from dmlc.onnx_schema.nested import all_graphs, all_nodes
-from dmlc.verify.process import ask_unproved
-from dmlc.verify.trace import NoEvidence, RunFailed
+from dmlc.runtime.hosts import WORKER
+from dmlc.runtime.runnable import NoEvidence, RunFailed
 
 #: Seconds that the load phase of one model may take; 100,000 nodes take less than one.
 TIME_LIMIT = 60.0
@@ -85,7 +85,7 @@ def _looked_at(model: ModelProto) -> LoadResult:
 def _refusal(model: ModelProto) -> str:
     """The message of ONNX Runtime; empty if it loads the model. Raises ``NoEvidence``."""
     try:
-        ask_unproved(TIME_LIMIT, "parse", model.SerializeToString())
+        WORKER.ask_unproved(TIME_LIMIT, "parse", model.SerializeToString())
     except RunFailed as error:
         return " ".join(str(error).split()) or "it gives no reason"
     return ""

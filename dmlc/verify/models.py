@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -12,21 +12,21 @@ from dmlc.diagnostics import DmlcError
 from dmlc.diagnostics.catalogue.runs import NO_RUNTIME
 from dmlc.diagnostics.catalogue.targets import NO_NUMPY_CODE
 from dmlc.ir import Array, Graph
+from dmlc.runtime.opaque_nodes import OpaqueNodes
+from dmlc.runtime.runnable import NoEvidence, RunFailed, Runnable
 from dmlc.verify.check import verify_given, verify_sides
-from dmlc.verify.closed_side import ClosedSide
-from dmlc.verify.graph_side import GraphSide
-from dmlc.verify.inputs import Feeds, Interface, NoInputs
-from dmlc.verify.opaque_nodes import OpaqueNodes
+from dmlc.verify.graph_subject import GraphSubject, graph_interface
+from dmlc.verify.inputs import Feeds, Interface
 from dmlc.verify.patterns import PATTERNS
+from dmlc.verify.subject import Subject
 from dmlc.verify.tolerance import EXACT, REASSOCIATES
-from dmlc.verify.trace import NoEvidence, NotVerifiable, RunFailed, Side
 from dmlc.verify.verdict import Verdict
 
 if TYPE_CHECKING:
-    from dmlc.verify.onnx_side import ModelSource
+    from dmlc.verify.onnx_subject import ModelSource
 
 #: Code that runs on arrays by name, such as a program's NumPy code.
-Runner: TypeAlias = "Callable[[Feeds], dict[str, Any]]"
+Function: TypeAlias = "Callable[[Feeds], dict[str, Any]]"
 
 #: Codes of code that does not exist on this machine, or at all: they say nothing about its results.
 _NOT_AVAILABLE = (NO_RUNTIME, NO_NUMPY_CODE)
@@ -54,17 +54,17 @@ def verify_models(
     model. ``allowed`` are the classes of rewrites that may have been applied. ``kinds`` names the compute dtype of
     outputs if it is narrower than their own. Raises ``ValueError`` for an unknown class.
     """
-    from dmlc.verify.onnx_side import OnnxSide
+    from dmlc.verify.onnx_subject import OnnxSubject
 
-    def left() -> Side:
-        return _computed_in(kinds, OnnxSide(original, folder))
+    def left() -> Subject:
+        return _computed_in(kinds, OnnxSubject(original, folder))
 
     return verify_sides(left, lambda: _result_side(result, folder), inputs=inputs, seed=seed, allowed=allowed)
 
 
 def verify_graph(
     graph: Graph,
-    result: ModelSource | Graph | Runner,
+    result: ModelSource | Graph | Function,
     *,
     inputs: int = DEFAULT_INPUTS,
     seed: int = 0,
@@ -79,11 +79,13 @@ def verify_graph(
     ``verify_models``.
     """
 
-    def right() -> Side:
-        return CodeSide(graph, result) if callable(result) else _result_side(result, folder)
+    def right() -> Subject:
+        return CodeSubject(graph, result) if callable(result) else _result_side(result, folder)
 
     chosen = {REASSOCIATES} | set([allowed] if isinstance(allowed, str) else allowed)
-    return verify_sides(lambda: _computed_in(kinds, GraphSide(graph)), right, inputs=inputs, seed=seed, allowed=chosen)
+    return verify_sides(
+        lambda: _computed_in(kinds, GraphSubject(graph)), right, inputs=inputs, seed=seed, allowed=chosen
+    )
 
 
 def verify_results(
@@ -100,42 +102,41 @@ def verify_results(
     axis of size 1, which is how DirectML holds them. Floats are compared within the tolerance for any ``allowed``.
     Raises ``ValueError`` for an unknown class.
     """
-    from dmlc.verify.onnx_side import OnnxSide
+    from dmlc.verify.onnx_subject import OnnxSubject
 
-    def sides() -> tuple[Side, Side]:
-        left: Side = GraphSide(original) if isinstance(original, Graph) else OnnxSide(original)
-        return left, RecordedSide(left, results)
+    def sides() -> tuple[Subject, Subject]:
+        left: Subject = GraphSubject(original) if isinstance(original, Graph) else OnnxSubject(original)
+        return left, RecordedSubject(left, results)
 
     chosen = {REASSOCIATES} | set([allowed] if isinstance(allowed, str) else allowed)
     return verify_given(sides, feeds, data=data, allowed=chosen)
 
 
-def _result_side(result: ModelSource | Graph, folder: Path | None) -> Side:
-    from dmlc.verify.onnx_side import OnnxSide
+def _result_side(result: ModelSource | Graph, folder: Path | None) -> Subject:
+    from dmlc.verify.onnx_subject import OnnxSubject
 
-    return GraphSide(result, OpaqueNodes(result, folder)) if isinstance(result, Graph) else OnnxSide(result, folder)
-
-
-def _computed_in(kinds: Mapping[str, str] | None, side: Side) -> Side:
-    side.kinds.update(kinds or {})
-    return side
+    return (
+        GraphSubject(result, OpaqueNodes(result, folder)) if isinstance(result, Graph) else OnnxSubject(result, folder)
+    )
 
 
-class CodeSide(ClosedSide):
-    """Code that was generated for a graph."""
+def _computed_in(kinds: Mapping[str, str] | None, subject: Subject) -> Subject:
+    subject.kinds.update(kinds or {})
+    return subject
 
-    def __init__(self, graph: Graph, function: Runner) -> None:
+
+class CodeSubject(Subject):
+    """Code with the inputs and outputs of a graph."""
+
+    def __init__(self, graph: Graph, function: Function) -> None:
         fed = [v.name or "" for v in graph.inputs if v not in graph.defaults]
         super().__init__(fed, [name for name, _ in graph.outputs], len(graph))
         self._graph, self._function = graph, function
 
     def interfaces(self) -> list[Interface]:
-        try:
-            return GraphSide(self._graph).interfaces()
-        except NotVerifiable as error:
-            raise NoInputs(str(error)) from None
+        return [graph_interface(self._graph)]
 
-    def run(self, feeds: Feeds) -> dict[str, Any]:
+    def run(self, feeds: Feeds, wanted: Sequence[str] | None = None) -> dict[str, Any]:
         try:
             return self._function(feeds)
         except Exception as error:  # whatever the code raises, it did not run
@@ -144,19 +145,42 @@ class CodeSide(ClosedSide):
             raise RunFailed(f"{type(error).__name__}: {error}") from None
 
 
-class RecordedSide(ClosedSide):
-    """Results of one input, in the dtypes and shapes of the side that they are compared with."""
+class RunnableSubject(Subject):
+    """A runnable with inputs that go by the names of those of another subject, or by their own."""
 
-    def __init__(self, like: Side, results: Mapping[str, Array]) -> None:
-        super().__init__(like.input_names, like.output_names, like.size)
+    def __init__(
+        self, code: Runnable, like: Subject | None = None, made_up: Callable[[], list[Interface]] | None = None
+    ) -> None:
+        super().__init__(code.inputs if like is None else like.inputs, code.outputs, defines_empty=made_up is None)
+        self._code, self._like, self._made_up = code, like, made_up
+
+    def interfaces(self) -> list[Interface]:
+        if self._made_up is not None:
+            return self._made_up()
+        return super().interfaces() if self._like is None else self._like.interfaces()
+
+    def run(self, feeds: Feeds, wanted: Sequence[str] | None = None) -> dict[str, Any]:
+        missing = [name for name in self.inputs if name not in feeds]
+        if missing:
+            raise RunFailed(f"input {missing[0]} is not given")
+        given = zip(self._code.inputs, [feeds[name] for name in self.inputs], strict=True)
+        return self._code.run(dict(given), wanted)
+
+
+class RecordedSubject(Subject):
+    """Results of one input, in the dtypes and shapes of the subject that they are compared with."""
+
+    def __init__(self, like: Subject, results: Mapping[str, Array]) -> None:
+        super().__init__(like.inputs, like.outputs, like.size)
         self._like, self._results = like, results
 
     def interfaces(self) -> list[Interface]:
         return self._like.interfaces()
 
-    def run(self, feeds: Feeds) -> dict[str, Any]:
-        wanted = self._like.run(feeds)
-        return {name: _alike(array, wanted.get(name)) for name, array in self._results.items()}
+    def run(self, feeds: Feeds, wanted: Sequence[str] | None = None) -> dict[str, Any]:
+        expected = self._like.run(feeds)
+        found = {name: _alike(array, expected.get(name)) for name, array in self._results.items()}
+        return found if wanted is None else {name: found[name] for name in wanted if name in found}
 
 
 def _alike(array: Array, wanted: Any) -> Array:

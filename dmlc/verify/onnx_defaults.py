@@ -40,7 +40,7 @@ _SIZES = {"Shape", "Size"}
 def optional_specs(model: ModelProto) -> list[InputSpec]:
     """The inputs whose default is data: they are overridden as other inputs are fed, in the default's shape."""
     graph = model.graph
-    counts = _counts(model)
+    counts = count_values(model)
     shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     shapes |= {tensor.values.name: tuple(tensor.dims) for tensor in graph.sparse_initializer}
     indices, divisors = integer_uses(graph)
@@ -56,7 +56,7 @@ def _spec(info: ValueInfoProto, shape: tuple[int, ...], indices: dict[str, Dim],
 
 def defaults(model: ModelProto, folder: Path | None) -> list[Default]:
     """Return the inputs whose default is a shape, axes or a count, if it can be read."""
-    counts = _counts(model)
+    counts = count_values(model)
     held = {tensor.name: tensor for tensor in model.graph.initializer}
     out = []
     for info in _overridable(model):
@@ -87,7 +87,7 @@ def _is_free(info: ValueInfoProto) -> bool:
     return not tensor.HasField("shape") or any(not dim.HasField("dim_value") for dim in tensor.shape.dim)
 
 
-def _counts(model: ModelProto) -> set[str]:
+def count_values(model: ModelProto) -> set[str]:
     """The values whose elements reach an operand that is not data, by names of all graphs together."""
     nodes = list(all_nodes(model.graph.node))
     makers: dict[str, list[NodeProto]] = {}

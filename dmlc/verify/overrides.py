@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from dmlc.ir import Array
+from dmlc.runtime.runnable import RunFailed
 from dmlc.verify.inputs import Default, Feeds
-from dmlc.verify.trace import RunFailed
 
 #: For one input so many candidates are tried, until so many were accepted.
 _TRIED, _ACCEPTED = 40, 4

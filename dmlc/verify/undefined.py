@@ -1,109 +1,411 @@
-"""Elements that nothing defines, such as the integer of a NaN, and the elements of an output that depend on them.
+"""Elements on the way of a model that nothing defines, and the elements of an output that depend on them.
 
-An excuse for an undefined element holds only where that element arrives: a model may compute one in each run and select
-another value behind it.
+An inner value counts only if it arrives: a model may compute the logarithm of 0 in each run and select another value
+behind it. Whether it arrives is found by running the model with other values in its place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from typing import Any
 
 import numpy as np
 
 from dmlc.ir import Array
 from dmlc.verify.inputs import Feeds
-from dmlc.verify.trace import Patch, Side, TraceStep
+from dmlc.verify.subject import Patch, Subject, TraceStep
+from dmlc.verify.tolerance import TOLERANCES
+from dmlc.verify.verdict import OVERFLOWED, UNSPECIFIED
 
 #: Casts whose results for NaN and numbers out of range are unspecified.
 _CASTS = frozenset({"cast", "castlike"})
 #: Conversions that saturate: only those of NaN and infinities are unspecified.
 _QUANTIZATIONS = frozenset({"quantizelinear", "dynamicquantizelinear"})
 _INTEGER_QUOTIENTS = frozenset({"div", "mod", "floordiv"})
+#: Selections for which the winner beside a NaN is unspecified; in ONNX Runtime's own kernels it depends on the order.
+_SELECTIONS = frozenset(
+    {
+        *("argmax", "argmin", "topk", "hardmax", "reducemax", "reducemin", "max", "min", "clip", "relu", "sign"),
+        *("maxpool", "globalmaxpool", "maxroipool", "nonmaxsuppression", "normalizer"),
+    }
+)
+#: Elementwise functions that are not defined for all numbers, and the operand at which a 0 gives an infinity.
+_PARTIAL = {"log": 0, "div": 1, "mod": 1, "reciprocal": 0, "pow": 0} | dict.fromkeys(
+    ("sqrt", "asin", "acos", "acosh", "atanh"), -1
+)
+#: Functions whose finite results may be far larger than their operands.
+_STEEP = frozenset(
+    {"exp", "pow", "reduceprod", "cumprod", "sinh", "cosh", "reducelogsumexp", "softplus", "softmax", "div", "cast"}
+)
+#: Functions of single numbers, whose results order as their operands do.
+_FUNCTIONS = frozenset(
+    {"exp", "log", "softmax", "logsoftmax", "sigmoid", "softplus", "sinh", "cosh", "tanh", "erf", "reducelogsumexp"}
+)
+#: Functions that take the root of a sum of squares, or divide by one.
+_ROOTS = frozenset({"reducel2", "lpnormalization", "lpnorm", "l2norm"})
+#: Functions that make 0 of a number other than 0 if it is too small.
+_VANISHING = frozenset({"exp", "softmax", "sigmoid", "mul", "div", "pow", "cast", "reducesumsquare", "reducel2"})
+#: Operators that may reduce no elements: their results over none differ from kernel to kernel, even in shape.
+_REDUCTIONS = ("reduce", "argm", "topk", "global", "softmax", "logsoftmax", "hardmax", "cum")
+#: Functions whose results do not depend on an order, so that they do not overflow in another one.
+_ONE_BY_ONE = frozenset(
+    {
+        *("identity", "reshape", "transpose", "squeeze", "unsqueeze", "flatten", "expand", "tile", "slice", "split"),
+        *("gather", "gatherelements", "gathernd", "concat", "pad", "where", "compress", "cast", "abs", "neg", "relu"),
+        *("max", "min", "clip", "reducemax", "reducemin", "argmax", "argmin", "topk", "hardmax", "maxpool", "sign"),
+        *("equal", "less", "greater", "lessorequal", "greaterorequal", "isnan", "isinf", "tanh", "sigmoid", "erf"),
+    }
+)
+#: Sums for which ONNX Runtime from 1.27 saturates integers that wrap elsewhere.
+_SUMS = frozenset({"reducesum", "reducel1", "reducemean", "reducel2", "cumsum", "sum", "mean"})
+#: Operators that ONNX Runtime from 1.27 computes in f64, and an integer beyond which f64, here too, rounds some.
+_IN_F64 = frozenset({"reducesum", "reducel1", "reducemean", "reducel2", "reducesumsquare", "reduceprod", "einsum"})
+_LARGEST_IN_F64 = 2.0**53 - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UndefinedElements:
-    """The elements of one value, at ``places``, that nothing defines."""
+    """The elements of one value, at ``places``, that nothing defines, and other elements that may stand there."""
 
     value: str
     array: Array
     places: Array
+    reason: str
+    kind: str = UNSPECIFIED
+    #: Numbers that may stand at each of the places; by default integers of all kinds.
+    fills: tuple[Any, ...] = ()
 
-    def filled(self, choice: int) -> Patch:
-        """Put other integers there: the lowest, the largest, 0, 1, different ones, or those of the defined elements.
+    def fill(self, array: Array, choice: int) -> None:
+        """Put other numbers there."""
+        fills = self.fills or self._integers()
+        with np.errstate(all="ignore"):
+            array[self.places] = np.asarray(fills[choice % len(fills)]).astype(array.dtype)
+
+    def _integers(self) -> tuple[Any, ...]:
+        """The lowest, the largest, 0, 1, different ones, those of the defined elements.
 
         Functions of two numbers may not tell the first four apart: a largest unsigned number squared wraps to 1.
         """
-        limits, rest, count = np.iinfo(self.array.dtype), self.array[~self.places], int(self.places.sum())
-        fills = [limits.min, limits.max, 0, 1, np.arange(2, 2 + count)]
-        fills += [np.resize(rest, count)] if rest.size else []
-        out: Array = self.array.copy()
-        out[self.places] = fills[choice % len(fills)]
-        return Patch(out, self.places)
+        rest, count = self.array[~self.places], int(self.places.sum())
+        if self.array.dtype.kind == "b":
+            return False, True
+        limits = np.iinfo(self.array.dtype)
+        found = (limits.min, limits.max, 0, 1, np.arange(2, 2 + count))
+        return (*found, np.resize(rest, count)) if rest.size else found
 
 
+#: The reason of a reduction over nothing.
+OVER_NOTHING = "a reduction over nothing, which ONNX does not define"
 #: The number of ways to fill undefined elements.
 _FILLS = 6
 
 
-def unspecified_casts(steps: Sequence[TraceStep]) -> list[UndefinedElements]:
+@dataclass(slots=True)
+class Definitions:
+    """Choices of elements that count as defined: ``empty`` reductions over nothing, ``selections`` among NaN.
+
+    With ``ranges`` partial results that left the range of their dtype are not, or that do so in another order. Without
+    ``functions`` that holds for sums and products alone: which of two numbers is larger is decided by functions too.
+    """
+
+    ranges: bool = False
+    functions: bool = True
+    empty: bool = False
+    selections: bool = False
+
+
+def undefined_elements(steps: Sequence[TraceStep], defined: Definitions) -> list[UndefinedElements]:
+    """The elements of the steps' results that nothing defines."""
+    out: list[UndefinedElements] = []
+    for step in steps:
+        out += [*unspecified_casts(step), *divisions_by_zero(step), *_roots_of_infinity(step)]
+        out += () if defined.selections else _selected_nans(step)
+        out += _overflowed_integers(step)
+        out += () if defined.empty else _reductions_of_nothing(step)
+        if defined.ranges and (defined.functions or step.op not in _FUNCTIONS):
+            out += _out_of_range(step)
+    return out
+
+
+def _undefined(step: TraceStep, number: int, places: Any, reason: str, **more: Any) -> Iterator[UndefinedElements]:
+    made = step.results[number]
+    if made is not None and number < len(step.writes) and step.writes[number] and np.any(places):
+        yield UndefinedElements(step.writes[number], made, np.broadcast_to(places, made.shape), reason, **more)
+
+
+# --- unspecified elements
+
+
+def unspecified_casts(step: TraceStep) -> Iterator[UndefinedElements]:
     """The integers made of floats that no integer of their dtype holds."""
-    found = []
-    for step in steps:
-        source, target = step.operands[:1], step.results[:1]
-        if step.op not in _CASTS | _QUANTIZATIONS or not source or not target:
-            continue
-        x, made = source[0], target[0]
-        if x is None or made is None or x.dtype.kind != "f" or made.dtype.kind not in "iu" or x.shape != made.shape:
-            continue
-        if step.op in _QUANTIZATIONS:
-            places = ~np.isfinite(x)
-            places = np.full_like(places, places.any()) if step.op.startswith("dynamic") else places
-        else:
-            limits, number = np.iinfo(made.dtype), x.astype(np.float64)
-            with np.errstate(all="ignore"):
-                places = ~((number > float(limits.min) - 1) & (number < limits.max + 1.0))
-        found += _undefined(step, made, places)
-    return found
+    x, made = next(iter(step.operands), None), next(iter(step.results), None)
+    if step.op not in _CASTS | _QUANTIZATIONS or x is None or made is None:
+        return
+    if x.dtype.kind != "f" or made.dtype.kind not in "iu" or x.shape != made.shape:
+        return
+    if step.op in _QUANTIZATIONS:
+        places = ~np.isfinite(x)
+        places = np.full_like(places, places.any()) if step.op.startswith("dynamic") else places
+    else:
+        limits, number = np.iinfo(made.dtype), x.astype(np.float64)
+        with np.errstate(all="ignore"):
+            places = ~((number > float(limits.min) - 1) & (number < limits.max + 1.0))
+    yield from _undefined(step, 0, places, "a float that no integer holds is cast")
 
 
-def divisions_by_zero(steps: Sequence[TraceStep]) -> list[UndefinedElements]:
+def divisions_by_zero(step: TraceStep) -> Iterator[UndefinedElements]:
     """The quotients of integers divided by zero."""
-    found = []
-    for step in steps:
-        numbers, made = step.integers(), step.results[0] if step.results else None
-        if step.op in _INTEGER_QUOTIENTS and len(numbers) == 2 and made is not None and made.dtype.kind in "iu":
-            try:
-                found += _undefined(step, made, np.broadcast_to(numbers[1] == 0, made.shape))
-            except ValueError:  # operands of a block whose shapes do not broadcast
-                continue
-    return found
+    numbers, made = step.integers(), next(iter(step.results), None)
+    if step.op in _INTEGER_QUOTIENTS and len(numbers) == 2 and made is not None and made.dtype.kind in "iu":
+        places = _spread_to(made, numbers[1] == 0)
+        if places is not None:
+            yield from _undefined(step, 0, places, "an integer is divided by zero")
 
 
-def _undefined(step: TraceStep, made: Array, places: Array) -> list[UndefinedElements]:
-    return [UndefinedElements(step.writes[0] if step.writes else "", made, places)] if places.any() else []
+def selects_nan(step: TraceStep) -> bool:
+    """Return whether a NaN reaches an operator that selects."""
+    return bool(({step.op} | step.inner) & _SELECTIONS) and any(np.isnan(x).any() for x in step.floats())
 
 
-def dependent(found: Sequence[UndefinedElements], side: Side, feeds: Feeds, output: str) -> Array | bool:
+def _selected_nans(step: TraceStep) -> Iterator[UndefinedElements]:
+    """Results of selections among NaN."""
+    if not selects_nan(step):
+        return
+    for number, made in enumerate(step.results):
+        if made is None:
+            continue
+        nans = [_spread_to(made, np.isnan(x)) for x in step.floats()]
+        is_elementwise = step.op in ("max", "min", "clip", "relu", "sign") and all(x is not None for x in nans)
+        places = np.logical_or.reduce(nans) if is_elementwise else np.ones(made.shape, bool)
+        fills = _numbers_instead(made) if made.dtype.kind == "f" else ()
+        yield from _undefined(step, number, places, "a NaN reaches a selection in both", fills=fills)
+
+
+def _roots_of_infinity(step: TraceStep) -> Iterator[UndefinedElements]:
+    """-infinity raised to 0.5: ``pow`` gives infinity, a square root gives NaN."""
+    numbers, made = list(step.floats()), next(iter(step.results), None)
+    if step.op == "pow" and len(numbers) == 2 and made is not None and made.dtype.kind == "f":
+        base, exponent = np.broadcast_arrays(*numbers)
+        fills = (np.inf, np.nan)
+        yield from _undefined(step, 0, (base == -np.inf) & (exponent == 0.5), "-infinity is raised to 0.5", fills=fills)
+
+
+def _reductions_of_nothing(step: TraceStep) -> Iterator[UndefinedElements]:
+    if step.op.startswith(_REDUCTIONS) and any(x is not None and not x.size for x in step.operands[:1]):
+        for number, made in enumerate(step.results):
+            fills = _numbers_instead(made) if made is not None and made.dtype.kind == "f" else ()
+            yield from _undefined(step, number, True, OVER_NOTHING, fills=fills)
+
+
+def _overflowed_integers(step: TraceStep) -> Iterator[UndefinedElements]:
+    """Sums and products of integers that may overflow their dtype, or f64, in which runtimes add."""
+    numbers = step.integers()
+    if numbers and _leaves_range(step, numbers):
+        reason = "a sum of integers overflows, or f64 does not hold it: runtimes wrap, saturate or round"
+        for number, made in enumerate(step.results):
+            if made is not None and made.dtype.kind in "iu":
+                yield from _undefined(step, number, True, reason, kind=OVERFLOWED)
+
+
+def _leaves_range(step: TraceStep, numbers: list[Array]) -> bool:
+    sizes = [np.abs(x.astype(np.float64)) for x in numbers]
+    with np.errstate(all="ignore"):
+        if step.op in _SUMS:
+            largest = max(float(x.sum()) for x in sizes)
+        elif step.op == "reducesumsquare":
+            largest = float((sizes[0] ** 2).sum())
+        elif step.op in ("reduceprod", "cumprod"):
+            largest = float(np.maximum(sizes[0], 1).prod())
+        elif step.op in ("matmul", "matmulinteger", "gemm", "einsum"):
+            tops = [float(x.max(initial=0)) for x in sizes]
+            largest = reduce(lambda a, b: a * b, tops) * max(x.size for x in sizes)
+        elif step.op == "pow":
+            top = float(sizes[0].max(initial=0))
+            largest = float(np.power(top, sizes[-1].max(initial=0))) if len(sizes) > 1 else np.inf
+        else:
+            return False
+    most = float(np.iinfo(numbers[0].dtype).max)
+    return largest > (min(most, _LARGEST_IN_F64) if step.op in _IN_F64 else most)
+
+
+# --- floats that left the range of their dtype
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Departures:
+    """Results of a step that are infinite or NaN although its operands are numbers: ``overflowed`` are too large, at a ``pole`` a
+    number is divided by 0 or the logarithm of 0 is taken, elsewhere the function is ``undefined``."""
+
+    overflowed: Array
+    pole: Array
+    undefined: Array
+
+
+def departures(step: TraceStep, made: Array) -> Departures:
+    """Classify the infinities and NaN that a function gave for finite operands."""
+    operands, nan = list(step.floats()), np.isnan(made)
+    nothing = np.zeros(made.shape, bool)
+    wild = ~np.isfinite(made)
+    if step.op in _PARTIAL:
+        spread = [_spread_to(made, x) for x in operands]
+        if not spread or any(x is None for x in spread):
+            return Departures(nothing, nothing, wild if operands else nothing)
+        wild = wild & np.logical_and.reduce([np.isfinite(x) for x in spread])
+        place = _PARTIAL[step.op]
+        at_zero = np.asarray(spread[place] == 0) if 0 <= place < len(spread) else nothing
+        undefined = (nan | (step.op == "atanh")) & ~at_zero
+        return Departures(wild & ~at_zero & ~undefined, wild & at_zero, wild & undefined)
+    if not operands or not all(np.isfinite(x).all() for x in operands):
+        return Departures(nothing, nothing, nothing)
+    if step.op == "reducelogsum":  # the log of a negative sum, an overflow, or 0
+        return Departures(made == np.inf, made == -np.inf, nan)
+    if not nan.any() or step.op in _STEEP or any(map(_squares_overflow, operands)):
+        return Departures(wild, nothing, nothing)
+    return Departures(nothing, nothing, wild)
+
+
+def _squares_overflow(x: Array) -> bool:
+    top = float(np.abs(x.astype(np.float64)).max(initial=0))
+    with np.errstate(all="ignore"):
+        return bool(np.square(np.float64(top)) * x.size > float(np.finfo(x.dtype).max))
+
+
+def _squares_vanish(x: Array) -> bool:
+    """Return whether numbers are so small that their squares lose digits."""
+    top = float(np.abs(x[np.isfinite(x)].astype(np.float64)).max(initial=0))
+    return 0 < top < float(np.sqrt(np.float64(np.finfo(x.dtype).tiny)))
+
+
+def _out_of_range(step: TraceStep) -> Iterator[UndefinedElements]:
+    """Overflows, also those in another order, infinities at a 0 of either sign, and numbers that vanished."""
+    operands = list(step.floats())
+    for number, made in enumerate(step.results):
+        if made is None or made.dtype.kind != "f" or not made.size or not operands:
+            continue
+        found, limits = departures(step, made), np.finfo(made.dtype)
+        carried = np.isinf(made) & ~found.overflowed & ~found.pole & ~found.undefined
+        if carried.any() and step.op not in _ONE_BY_ONE:
+            ways = (made[carried], np.copysign(float(limits.max), made[carried]))
+            reason = "an inner value of the original is infinite"
+            yield from _undefined(step, number, carried, reason, kind=OVERFLOWED, fills=ways)
+        if found.overflowed.any():
+            largest = np.copysign(float(limits.max), made[found.overflowed])
+            reason, fills = "an inner value of the original overflows", (made[found.overflowed], largest, 0.0)
+            yield from _undefined(step, number, found.overflowed, reason, kind=OVERFLOWED, fills=fills)
+        pole = found.pole & np.isinf(made)
+        if pole.any() and step.op != "log":
+            signs = (made[pole], -made[pole])
+            yield from _undefined(step, number, pole, "a zero of another sign is divided by", fills=signs)
+        rest = np.isfinite(made)
+        if rest.any() and step.op not in _ONE_BY_ONE and _may_overflow(step, [*operands, made]):
+            x = made[rest]
+            others = (x, np.copysign(np.inf, x), np.copysign(np.inf, -x), np.nan)
+            reason = "a sum or product overflows in another order"
+            yield from _undefined(step, number, rest, reason, kind=OVERFLOWED, fills=others)
+            continue
+        if step.op in _ROOTS and _squares_vanish(operands[0]):
+            reason, ways = "an inner value of the original underflows", _numbers_instead(made)
+            yield from _undefined(step, number, True, reason, kind=OVERFLOWED, fills=ways)
+            continue
+        small = _vanished(step, operands, made)
+        if small is not None and small.any():
+            near = (made[small], float(limits.tiny), -float(limits.tiny))
+            reason = "an inner value of the original underflows"
+            yield from _undefined(step, number, small, reason, kind=OVERFLOWED, fills=near)
+
+
+def _numbers_instead(made: Array) -> tuple[Any, ...]:
+    """NaN, and numbers that are very different."""
+    largest = float(np.finfo(made.dtype).max)
+    return np.nan, -largest, 0.0, largest, 1.0, -1.0
+
+
+def _may_overflow(step: TraceStep, arrays: list[Array]) -> bool:
+    """Return whether a sum or a product of finite numbers may overflow in one order and not in another."""
+    for x in arrays:
+        wide = x[np.isfinite(x)].astype(np.longdouble)
+        with np.errstate(all="ignore"):
+            if step.op in _SUMS:
+                largest = max(wide[wide > 0].sum(), -wide[wide < 0].sum())
+            else:
+                largest = np.abs(wide).max(initial=0) * max(x.size, 2)
+            if largest > np.finfo(x.dtype).max:
+                return True
+    return _product_may_leave(step, arrays[0], arrays[-1])
+
+
+def _product_may_leave(step: TraceStep, x: Array, made: Array) -> bool:
+    """Return whether a product of finite numbers overflows or vanishes in some order of them."""
+    if step.op != "reduceprod" or not np.isfinite(x).all() or not x.size:
+        return False
+    with np.errstate(divide="ignore"):
+        powers = np.sort(np.log2(np.abs(x.astype(np.float64))), axis=None)
+    count, limits = x.size // made.size, np.finfo(x.dtype)
+    highest, lowest = np.maximum(powers[-count:], 0).sum(), np.minimum(powers[:count], 0).sum()
+    return bool(highest >= limits.maxexp or lowest < limits.minexp - limits.nmant)
+
+
+def _vanished(step: TraceStep, operands: list[Array], made: Array) -> Array | None:
+    """The results that are 0 or no normal number although the operands are not 0. Many numbers of f16 are not normal:
+    there only zeros count."""
+    if step.op not in _VANISHING:
+        return None
+    lost = made == 0 if made.dtype == np.float16 else np.abs(made) < np.finfo(made.dtype).tiny
+    if step.op in ("exp", "softmax", "sigmoid"):
+        return np.asarray(lost)
+    nonzero = [_spread_to(made, x != 0) for x in operands]
+    if any(x is None for x in nonzero):
+        return np.asarray(lost) & bool(all(x.any() for x in operands))
+    return np.asarray(lost & np.logical_and.reduce(nonzero))
+
+
+def _spread_to(made: Array, places: Array) -> Any:
+    """The places in the shape of a result; None if they do not broadcast."""
+    try:
+        return np.broadcast_to(places, made.shape)
+    except ValueError:
+        return None
+
+
+# --- dependent elements
+
+
+def dependent(found: Sequence[UndefinedElements], subject: Subject, feeds: Feeds, output: str) -> Array | bool:
     """The places of an output that depend on undefined elements.
 
-    The side runs again with other integers for them. True where it does not run with them, as they are an index or a
-    shape then, and where it cannot be fed values on its way.
+    The subject runs again with other elements for them. True if it does not run with them, as they are an index or a
+    shape then, and if it cannot be fed values on its way.
     """
     results: list[Array] = []
     for choice in range(_FILLS):
-        # different fills for different values: equal ones may cancel
-        filled = {one.value: one.filled(choice + number) for number, one in enumerate(found)}
-        result = side.run_patched(feeds, output, filled)
+        result = subject.run_patched(feeds, output, _patches(found, choice))
         if not isinstance(result, np.ndarray) or result.dtype.kind not in "fiub":
             return True
         results.append(result)
     first = results[0]
     if any(other.shape != first.shape for other in results):
         return True
-    return np.asarray(np.logical_or.reduce([~_same(other, first) for other in results[1:]]))
+    return np.asarray(np.logical_or.reduce([~_same(first, other) for other in results[1:]]))
+
+
+def _patches(found: Sequence[UndefinedElements], choice: int) -> dict[str, Patch]:
+    """Other elements for each value. Different values take different ones: equal ones may cancel."""
+    out: dict[str, Patch] = {}
+    for number, one in enumerate(found):
+        before = out.get(one.value)
+        array = one.array.copy() if before is None else before.array
+        one.fill(array, choice + number)
+        out[one.value] = Patch(array, one.places if before is None else one.places | before.places)
+    return out
 
 
 def _same(a: Array, b: Array) -> Array:
-    return np.asarray((a == b) | (np.isnan(a) & np.isnan(b)) if a.dtype.kind == "f" else a == b)
+    """The elements that are equal, or within the tolerance of floats."""
+    if a.dtype.kind != "f":
+        return np.asarray(a == b)
+    with np.errstate(all="ignore"):
+        near = np.abs(a.astype(np.float64) - b.astype(np.float64)) <= TOLERANCES[a.dtype.name].bound(a)
+        near |= np.maximum(np.abs(a), np.abs(b)) < np.finfo(a.dtype).tiny
+        return np.asarray((a == b) | (np.isnan(a) & np.isnan(b)) | (np.isfinite(a) & np.isfinite(b) & near))

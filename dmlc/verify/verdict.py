@@ -22,6 +22,8 @@ STATUSES = (SAME, WITHIN, UNSPECIFIED, OVERFLOWED, RANDOM, BEYOND, DIFFERENT)
 NOT_COMPARED = "not compared"
 
 EQUAL, NOT_VERIFIED = "equal", "not verified"
+#: The answer by status.
+ANSWERS = {EQUAL: "same", WITHIN: "same", DIFFERENT: "different", NOT_VERIFIED: "not comparable"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class OutputReport:
             "relative_to_largest": errors.scaled,
             "ulp": errors.ulp,
         }
+        out["signal_to_noise"], out["cosine"] = errors.noise, errors.cosine
         out["zeros_of_another_sign"] = self.zeros
         out["reasons"] = dict(self.reasons)
         if self.found is not None:
@@ -77,16 +80,24 @@ class OutputReport:
             }
         return out
 
+    def largest(self) -> str:
+        """The largest difference in words; empty if nothing differs by a number."""
+        errors = self.errors
+        if not errors.absolute:
+            return ""
+        scaled = f" ({errors.scaled:.1g} of its largest value)" if errors.scaled else ""
+        return f"{errors.absolute:.2g} in {self.name}{scaled}"
+
     def lines(self) -> list[str]:
         """The output in the text form; its first line starts with the name."""
         parts = [f"{status} on {count}" for status, count in self.counts]
         text = f"{self.name}: {', '.join(parts) or NOT_COMPARED}"
         errors = self.errors
         if errors.absolute:
-            scaled = f", {errors.scaled:.3g} of the largest magnitude" if errors.scaled else ""
+            scaled = f", {errors.scaled:.3g} of the largest value" if errors.scaled else ""
             relative = f", relative {errors.relative:.3g}" if errors.relative else ""
             ulp = f", {errors.ulp:.3g} units in the last place" if errors.ulp else ""
-            text += f"; largest error {errors.absolute:.3g}{scaled}{relative}{ulp}"
+            text += f"; largest difference {errors.absolute:.3g}{scaled}{relative}{ulp}"
         out = [text]
         if self.found is not None:
             found = self.found
@@ -137,6 +148,7 @@ class Verdict:
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
         return {
+            "verdict": self.answer,
             "status": self.status,
             "ok": self.ok,
             "allowed": list(self.allowed),
@@ -149,24 +161,31 @@ class Verdict:
             "notes": list(self.notes),
         }
 
-    def to_text(self) -> str:
-        """Lines for people; the last one is the verdict."""
-        out = [line for output in self.outputs for line in output.lines()]
+    @property
+    def answer(self) -> str:
+        """``same``, ``different`` or ``not comparable``."""
+        return ANSWERS[self.status]
+
+    def to_text(self, *, whole: bool = False) -> str:
+        """Lines for people: the first one is the answer. ``whole`` has a line for each output."""
+        out = [self.headline()]
+        shown = self.outputs if whole or not self.ok else [each for each in self.outputs if each.reasons or each.zeros]
+        out += [f"  {line}" for output in shown for line in output.lines()]
         for message, count in Counter(message for _, _, message in self.skipped).items():
-            out.append(f"skipped {_times(count, 'input')}, the original fails or is not defined: {message}")
-        out += [f"note: {note}" for note in self.notes]
-        out.append(self.headline())
-        return "\n".join(out) + "\n"
+            out.append(f"  skipped {_times(count, 'input')}, the original fails or is not defined: {message}")
+        return "\n".join([*out, *[f"  note: {note}" for note in self.notes]]) + "\n"
 
     def headline(self) -> str:
-        """One line."""
-        ran = f"on {self.data}" if self.data else f"on {_times(self.ran, 'input')}, seed {self.seed}"
+        """The answer in one line."""
+        ran = f"on {self.data}" if self.data else f"on {_times(self.ran, 'input')}"
         if self.status == NOT_VERIFIED:
-            return f"not verified: {self.reason}"
+            return f"not comparable: {self.reason}"
         if self.status == EQUAL:
-            return f"equal {ran}"
+            return f"same {ran}: every number is equal"
+        worst = max(self.outputs, key=lambda output: output.errors.scaled or 0.0, default=None)
+        largest = "" if worst is None else worst.largest()
         if self.status == WITHIN:
-            return f"equal within {self.allowed[-1]} {ran}"
+            return f"same {ran}: {'largest difference ' + largest if largest else 'equal numbers'}; rounding may differ"
         parts = [
             f"{output.name} on {dict(output.counts)[DIFFERENT]} of {_times(self.ran, 'input')}"
             for output in self.outputs

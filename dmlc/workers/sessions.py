@@ -1,23 +1,27 @@
-"""The process that ONNX Runtime runs in, so that a kernel that ends its process does not end ours.
+"""Sessions of ONNX Runtime: the one place that makes them, for this process and for the worker.
 
-It loads nothing else of this package: half of the time that a process takes to start.
-
-Requests and answers are pickles on stdin and stdout: ``(keys of sessions to forget, what, ...)``, and
-``("fine", answer)``, ``("failed", text)``, ``("no provider", name)`` or ``("no load phase", text)``. Before the first
-request the process reports how importing ONNX Runtime went: ``("fine", version)``, ``("missing", text)`` or
-``("failed", text)``.
+It loads nothing else of this package: half of the time that a worker takes to start. A worker reads requests from stdin
+and writes answers to stdout, all of them pickles: ``(keys of sessions to forget, what, ...)``, and ``("fine", answer)``,
+``("failed", text)``, ``("no provider", name)`` or ``("no load phase", text)``. Before the first request it reports how
+importing ONNX Runtime went: ``("fine", version)``, ``("missing", text)`` or ``("failed", text)``.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
+import queue
 import sys
+import threading
 from typing import Any, BinaryIO
 
 #: Key of the folder with the external data of a model given as bytes (onnxruntime_session_options_config_keys.h).
 _WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
-_DML = "DmlExecutionProvider"
+_CPU, _DML = "CPUExecutionProvider", "DmlExecutionProvider"
+#: ONNX Runtime's providers by backend.
+_PROVIDERS = {"cpu": (), "dml": (_DML,)}
+#: Bytes that a run on the CPU provider may take beside the model, and how often it may hold its weights.
+_MEMORY, _COPIES = 4 << 30, 4
 
 
 class ProviderMissing(Exception):
@@ -28,6 +32,35 @@ class LoadPhaseMissing(Exception):
     """The class behind ``onnxruntime.InferenceSession``, which does not initialize what it loads, is not there."""
 
 
+def session_settings(library: Any, settings: dict[str, Any]) -> tuple[Any, list[str]]:
+    """The options and the providers of a session.
+
+    ``backend`` is ``cpu`` or ``dml``. ``level`` is ``all``, ``basic`` or ``none``, of graph optimizations, without the
+    optimizers that ``disabled`` names. ``threads`` are those of a node, None for one each core. ``folder`` is where
+    external data lies, ``dims`` fixes free dimensions by name. Raises ``ProviderMissing``.
+    """
+    own = _PROVIDERS[settings["backend"]]
+    for provider in own:
+        if provider not in library.get_available_providers():
+            raise ProviderMissing(provider)
+    options = library.SessionOptions()
+    options.log_severity_level = 4  # errors are raised; a second report on stderr would only confuse
+    if settings.get("level", "all") != "all":
+        levels = library.GraphOptimizationLevel
+        of_name = {"none": levels.ORT_DISABLE_ALL, "basic": levels.ORT_ENABLE_BASIC}
+        options.graph_optimization_level = of_name[settings["level"]]
+    if settings.get("threads") is not None:
+        options.intra_op_num_threads, options.inter_op_num_threads = settings["threads"], 1
+    if settings.get("folder") is not None:
+        options.add_session_config_entry(_WEIGHTS_FOLDER, settings["folder"])
+    for name, size in (settings.get("dims") or {}).items():
+        options.add_free_dimension_override_by_name(name, size)
+    if _DML in own:  # https://onnxruntime.ai/docs/execution-providers/DirectML-ExecutionProvider.html demands both
+        options.enable_mem_pattern = False
+        options.execution_mode = library.ExecutionMode.ORT_SEQUENTIAL
+    return options, [*own, _CPU]
+
+
 class Requests:
     """The answers to requests; ``sessions`` are kept by the keys that the other side gave them."""
 
@@ -35,25 +68,13 @@ class Requests:
         self._library = library
         self.sessions: dict[int, Any] = {}
 
-    def load(self, key: int, model: bytes, folder: str | None, backend: str = "") -> dict[str, str]:
-        """Make a session; the ONNX Runtime types of its outputs.
-
-        By default it is the CPU provider without optimizations; the backends ``cpu`` and ``dml`` have them.
-        """
-        options = self._library.SessionOptions()
-        if not backend:
-            options.graph_optimization_level = self._library.GraphOptimizationLevel.ORT_DISABLE_ALL
-        options.intra_op_num_threads = 1
-        if backend == "dml":
-            if _DML not in self._library.get_available_providers():
-                raise ProviderMissing(_DML)
-            options.enable_mem_pattern = False
-        options.log_severity_level = 4
-        if folder is not None:
-            options.add_session_config_entry(_WEIGHTS_FOLDER, folder)
-        providers = [*([_DML] if backend == "dml" else []), "CPUExecutionProvider"]
-        session = self.sessions[key] = self._library.InferenceSession(model, options, providers=providers)
-        return {value.name: value.type for value in session.get_outputs()}
+    def load(self, key: int, model: bytes, settings: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
+        """Make a session; the ONNX Runtime types of its inputs and outputs."""
+        options, providers = session_settings(self._library, settings)
+        more = {"disabled_optimizers": settings["disabled"]} if settings.get("disabled") else {}
+        session = self.sessions[key] = self._library.InferenceSession(model, options, providers=providers, **more)
+        inputs, outputs = session.get_inputs(), session.get_outputs()
+        return {value.name: value.type for value in inputs}, {value.name: value.type for value in outputs}
 
     def run(self, key: int, names: list[str], feeds: dict[str, Any]) -> list[Any]:
         return list(self.sessions[key].run(names, feeds))
@@ -73,12 +94,41 @@ class Requests:
         texts = []
         for model in models:
             try:
-                self.load(0, model, None)
+                self.load(0, model, {"backend": "cpu", "level": "none", "threads": 1})
                 texts.append("")
             except Exception as error:  # onnxruntime's exceptions have no common base class
                 texts.append(str(error) or type(error).__name__)
         self.sessions.pop(0, None)
         return texts
+
+    def kernels(self) -> list[tuple[str, int, int, dict[str, list[str]]]]:
+        """Operator, first and last version and types of each kernel of the CPU provider."""
+        from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+        return [
+            (
+                kernel.op_name,
+                *kernel.version_range,
+                {name: list(types) for name, types in kernel.type_constraints.items()},
+            )
+            for kernel in state.get_all_opkernel_def()
+            if kernel.provider == _CPU and not kernel.domain
+        ]
+
+
+def limit_memory(weights: int) -> None:
+    """Limit what this process may allocate: an allocation beyond it fails, and the runtime reports that.
+
+    ``weights`` are the bytes of the model and its external data. Windows has no such limit.
+    """
+    try:
+        import resource
+    except ImportError:
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    most = _MEMORY + _COPIES * weights
+    soft = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
@@ -88,6 +138,8 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
         answers.write(pickle.dumps((status, answer), protocol=5))  # all of it, or an exception and nothing
         answers.flush()
 
+    waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(requests, waiting), daemon=True).start()
     try:
         import onnxruntime
     except (Exception, SystemExit) as error:  # a broken package raises anything
@@ -95,14 +147,13 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
         send("missing" if is_missing else "failed", f"{type(error).__name__}: {error}")
         return
     send("fine", str(getattr(onnxruntime, "__version__", "")))
-    answering = Requests(onnxruntime)
+    answering, most = Requests(onnxruntime), -1
     while True:
-        try:
-            gone, what, *arguments = pickle.load(requests)
-        except EOFError:
-            return
+        gone, memory, what, *arguments = waiting.get()
         for key in gone:
             answering.sessions.pop(key, None)
+        if memory is not None and memory > most:
+            limit_memory(most := memory)
         try:
             send("fine", getattr(answering, what)(*arguments))
         except ProviderMissing as error:
@@ -111,6 +162,15 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
             send("no load phase", str(error))
         except Exception as error:  # onnxruntime's exceptions have no common base class
             send("failed", str(error) or type(error).__name__)
+
+
+def _read(requests: BinaryIO, waiting: queue.SimpleQueue[Any]) -> None:
+    """Hand requests on. Where the other side is gone, a run that may take hours goes with it."""
+    while True:
+        try:
+            waiting.put(pickle.load(requests))
+        except BaseException:  # a request that was cut off raises nearly anything
+            os._exit(0)
 
 
 def main() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import os
+import importlib.util
 import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -12,24 +13,43 @@ import time
 from pathlib import Path
 from typing import Any
 
-#: Seconds between two looks at the time of a request.
-_WATCH = 0.5
+#: Seconds between two looks at the time of a request, and those that a process takes to end.
+_WATCH, _ENDING = 0.5, 0.5
 
 
 class WorkerEnded(Exception):
-    """The process ended before it answered; ``late`` if it was killed because it took too long."""
+    """The process ended before it answered, with ``code``; ``late`` if it was killed because it took too long."""
 
-    def __init__(self, *, late: bool) -> None:
-        super().__init__("took too long" if late else "ended its process")
+    def __init__(self, code: int | None = None, *, late: bool) -> None:
+        super().__init__("took too long" if late else f"the process ended with {_ending(code)}")
         self.late = late
 
 
-class Worker:
-    """A process that runs ``main`` of a module of this package; it is started by ``spawn`` and ended by ``stop``."""
+def _ending(code: int | None) -> str:
+    """Name an exit code: Windows reports a crash by a large number, other systems by a negative one."""
+    if code is None or code >= 0:
+        return f"code {code:#x}" if code is not None and code > 255 else f"code {code}"
+    names = {int(each): each.name for each in signal.Signals}
+    return f"signal {names.get(-code, str(-code))}"
 
-    def __init__(self, module: str) -> None:
-        # the working folder goes from the path: it may hold models beside modules with the names of those needed
-        self._code = f"import sys; sys.path[:1] == [''] and sys.path.pop(0); from {module} import main; main()"
+
+#: Finds modules where the parent does, and nowhere else: the working folder may hold models beside modules with the
+#: names of those needed. The file runs without the package around it, which takes as long to load.
+_START = """
+import sys
+sys.path[:] = {path!r}
+scope = {{"__name__": "worker", "__file__": {file!r}}}
+with open({file!r}, "rb") as stream:
+    exec(compile(stream.read(), {file!r}, "exec"), scope)
+scope["main"](*sys.argv[1:])
+"""
+
+
+class Worker:
+    """A process that runs ``main`` of the file of a module on ``arguments``; ``spawn`` starts it, ``stop`` ends it."""
+
+    def __init__(self, module: str, *arguments: str) -> None:
+        self._module, self._arguments = module, arguments
         self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
         #: Exit code of the last process.
@@ -53,14 +73,16 @@ class Worker:
 
     def spawn(self) -> None:
         """Start a new process that finds modules where this one does. Raises ``OSError`` where none can be started."""
-        path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
+        spec = importlib.util.find_spec(self._module)
+        assert spec is not None
+        path = [str(entry) or str(Path.cwd()) for entry in sys.path]
+        code = _START.format(path=path, file=spec.origin)
         self.generation += 1
         self._process = subprocess.Popen(
-            [sys.executable, "-c", self._code],
+            [sys.executable, "-c", code, *self._arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": path},
         )
         threading.Thread(target=self._watch, args=(self._process,), daemon=True).start()
 
@@ -81,8 +103,8 @@ class Worker:
             return pickle.load(process.stdout)
         except Exception:  # a cut answer raises nearly anything
             is_late = time.monotonic() >= late
-            self.stop()
-            raise WorkerEnded(late=is_late) from None
+            self.wait()
+            raise WorkerEnded(self.exit_code, late=is_late) from None
         except BaseException:  # interrupted: what comes next would be the answer to this
             self.stop()
             raise
@@ -97,6 +119,13 @@ class Worker:
                 process.kill()
                 return
             time.sleep(_WATCH)
+
+    def wait(self) -> None:
+        """Let a process that ended by itself, or is about to, end with its own exit code; then as ``stop``."""
+        if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_ENDING)
+        self.stop()
 
     def stop(self) -> None:
         """End the process, if one runs."""

@@ -11,7 +11,8 @@ import pytest
 
 import dmlc
 from dmlc.debugging import checks
-from dmlc.verify.onnx_side import OnnxSide
+from dmlc.debugging.insides import inside_model
+from dmlc.verify.onnx_subject import OnnxSubject
 from tests.debugging import faulty_backend
 from tests.debugging.script_server import ScriptServer
 
@@ -33,29 +34,29 @@ def backend(python: str) -> str:
 @pytest.fixture
 def wrong_tanh(monkeypatch: pytest.MonkeyPatch) -> dmlc.Source:
     """A program whose ``tanh`` is compiled to Sin."""
-    compiled = checks.compiled_side
+    compiled = checks.compiled_inside
 
     def wrong(program: dmlc.Program, backend: str | None) -> Any:
-        side = compiled(program, backend)
-        for node in side.model.graph.node:
+        inside = compiled(program, backend)
+        for node in inside.model.graph.node:
             if node.op_type == "Tanh":
                 node.op_type = "Sin"
-        return type(side)(side.model, None, backend or "")
+        return inside_model(inside.model, None, backend or "")
 
-    monkeypatch.setattr(checks, "compiled_side", wrong)
+    monkeypatch.setattr(checks, "compiled_inside", wrong)
     return dmlc.Source("model m(x: f32[4]) -> (y) {\n    a = exp(x) + 1\n    b = tanh(a)\n    return b * x\n}\n")
 
 
 @pytest.fixture
 def wrong_gate(monkeypatch: pytest.MonkeyPatch) -> np.float32:
     """The factor by which a model with a node ``gate`` is wrong on a backend; the reference is right."""
-    factor, values = np.float32(1.25), OnnxSide.run
+    factor, values = np.float32(1.25), OnnxSubject.run
 
-    def wrong(self: OnnxSide, feeds: dict[str, Any]) -> dict[str, Any]:
-        found = values(self, feeds)
+    def wrong(self: OnnxSubject, feeds: dict[str, Any], wanted: Any = None) -> dict[str, Any]:
+        found = values(self, feeds, wanted)
         if self._backend and any(node.name == "gate" for node in self._model.graph.node):
             return {name: array * factor for name, array in found.items()}
         return found
 
-    monkeypatch.setattr(OnnxSide, "run", wrong)
+    monkeypatch.setattr(OnnxSubject, "run", wrong)
     return factor

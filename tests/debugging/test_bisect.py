@@ -346,7 +346,7 @@ def test_backend_beside_another(run: Run) -> None:
         code, out, _ = run("m.onnx", "--backend", "cpu", "--against", against, "--inputs", "3")
         assert code == 0, out
         assert out.splitlines()[-1].startswith("FOUND | Sigmoid gate | ")
-        assert "of the largest magnitude" in out
+        assert "of the largest value" in out
 
 
 @each_row(

@@ -10,7 +10,7 @@ import pytest
 from onnx import ModelProto, TensorProto, numpy_helper, parser
 
 from dmlc.debugging.search_setup import prepare
-from dmlc.debugging.source_sides import CompileOptions
+from dmlc.debugging.source_insides import CompileOptions
 from tests.debugging.faulty_backend import run
 from tests.debugging.test_locate import model as located_model
 

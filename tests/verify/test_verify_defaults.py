@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from onnx import parser
 
 import dmlc
+from dmlc.runtime.runnable import RunFailed
 from dmlc.verify import verify_models
 from dmlc.verify.inputs import Default
 from dmlc.verify.overrides import candidates, find_overrides
-from dmlc.verify.trace import RunFailed
 from tests.rows import each_row
 
 pytestmark = pytest.mark.usefixtures("sessions_here")

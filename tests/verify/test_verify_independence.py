@@ -11,8 +11,8 @@ import dmlc
 from tests.rows import each_row
 
 PACKAGE = Path(dmlc.__file__).parent
-#: Packages that it may share: what a graph is, what its operations mean, records, errors, processes with limits.
-SHARED = {"verify", "ir", "ops", "diagnostics", "records", "workers"}
+#: Packages that it may share: what a graph is, what its operations mean, what runs a model, errors, processes with limits.
+SHARED = {"verify", "runtime", "ir", "ops", "diagnostics", "workers"}
 #: A module that it may share: where nodes of a file hold graphs.
 NESTED = "dmlc.onnx_schema.nested"
 LOADED = """

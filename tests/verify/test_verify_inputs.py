@@ -12,7 +12,7 @@ from dmlc.diagnostics import Source
 from dmlc.ir import symbol
 from dmlc.text import load
 from dmlc.verify import InputSpec, Interface, NoInputs, breaking_inputs
-from dmlc.verify.graph_side import GraphSide
+from dmlc.verify.graph_subject import GraphSubject
 from dmlc.verify.patterns import PATTERNS
 from tests.rows import each_row
 
@@ -26,7 +26,7 @@ def feeds(kind: str, shape: tuple[Any, ...] = (6, 5), count: int = COUNT, seed: 
 
 
 def interface_of(text: str) -> Interface:
-    return GraphSide(load(Source("m.dml", text))).interfaces()[0]
+    return GraphSubject(load(Source("m.dml", text))).interfaces()[0]
 
 
 @each_row("kind", [*KINDS, "bool", "string", "bfloat16"])

@@ -15,7 +15,7 @@ import dmlc
 from dmlc.verify import Verdict, verify_models
 from dmlc.verify.check import verify_sides
 from dmlc.verify.inputs import Feeds
-from dmlc.verify.onnx_side import OnnxSide
+from dmlc.verify.onnx_subject import OnnxSubject
 
 pytestmark = pytest.mark.usefixtures("sessions_here")
 
@@ -197,7 +197,7 @@ def test_random_numbers_are_no_difference() -> None:
     assert verify_models(only, only).status == "not verified"
 
 
-class LeftoverSide(OnnxSide):
+class LeftoverSide(OnnxSubject):
     """A model that adds what the memory held before: the numbers of the last run on others."""
 
     last = other = 0.0
@@ -212,11 +212,11 @@ class LeftoverSide(OnnxSide):
 def test_memory_that_nothing_wrote_is_no_difference() -> None:
     """The original gives the same twice in a row, and other numbers after a run on others."""
     exp = chain("Exp")
-    verdict = verify_sides(lambda: LeftoverSide(exp), lambda: OnnxSide(exp), inputs=1, seed=0, allowed="exact")
+    verdict = verify_sides(lambda: LeftoverSide(exp), lambda: OnnxSubject(exp), inputs=1, seed=0, allowed="exact")
     assert verdict.status == "not verified"
     assert statuses(verdict) - {"exact"} == {"not deterministic"}
     assert "other numbers each time it runs" in verdict.to_text()
-    wrong = verify_sides(lambda: OnnxSide(exp), lambda: LeftoverSide(exp), inputs=1, seed=0, allowed="exact")
+    wrong = verify_sides(lambda: OnnxSubject(exp), lambda: LeftoverSide(exp), inputs=1, seed=0, allowed="exact")
     assert wrong.status == "different"
 
 

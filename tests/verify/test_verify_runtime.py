@@ -15,8 +15,8 @@ import dmlc
 from dmlc.cli.main import main
 from dmlc.diagnostics import Diagnostic, DmlcError, Source
 from dmlc.diagnostics.catalogue.runs import NO_RUNTIME
+from dmlc.runtime.hosts import WORKER
 from dmlc.verify import Verdict, verify_graph, verify_models
-from dmlc.verify.process import _PROCESS
 
 TEXT = "model m(x: f32[2, 3]) -> (y) {\n    return abs(x) + 1\n}\n"
 #: Modules that stand for ONNX Runtime, and what the reason of the verdict contains.
@@ -73,9 +73,9 @@ def plant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plant]:
         (folder / "onnxruntime.py").write_text(text)
         monkeypatch.syspath_prepend(folder)
 
-    _PROCESS.stop()
+    WORKER.stop()
     yield put
-    _PROCESS.stop()
+    WORKER.stop()
 
 
 def blames_the_runtime(verdict: Verdict, words: str) -> None:
@@ -128,7 +128,7 @@ def test_the_verbs_say_what_to_install(
             assert "E0560" in [d["code"] for d in found["diagnostics"]]
         else:
             assert "error[E0560]" in captured.err
-            assert "not verified: ONNX Runtime" in captured.out + captured.err
+            assert "not comparable: ONNX Runtime" in captured.out + captured.err
         assert "different" not in captured.out + captured.err
     assert not Path(out).exists()
 
@@ -139,7 +139,7 @@ def test_a_runtime_that_computes_nonsense(plant: Plant) -> None:
 
 
 def test_a_runtime_that_hangs(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dmlc.verify.process.START_LIMIT", 1.0)
+    monkeypatch.setattr("dmlc.runtime.hosts.START_LIMIT", 1.0)
     plant("import threading\nthreading.Event().wait()")
     verdict = verify_models(chain("Abs"), chain("Abs"))
     blames_the_runtime(verdict, "took longer than 1 s before it had run any model")
@@ -178,7 +178,7 @@ def test_code_that_runs_on_a_missing_runtime() -> None:
 
 
 def test_a_process_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    _PROCESS.stop()
+    WORKER.stop()
     monkeypatch.setattr("dmlc.workers.worker.sys.executable", "/no/such/python")
     verdict = verify_models(chain("Abs"), chain("Neg"))
     assert verdict.status == "not verified"
@@ -186,11 +186,11 @@ def test_a_process_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_model_too_large_to_hand_over_is_no_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
-    def too_large(*_: object) -> None:
+    def too_large(*_: object, **__: object) -> None:
         raise ValueError("Message exceeds maximum protobuf size of 2GB")
 
     abs_, neg = chain("Abs"), chain("Neg")
-    monkeypatch.setattr("dmlc.verify.onnx_side.ProcessSession", too_large)
+    monkeypatch.setattr("dmlc.verify.onnx_subject.OrtModel", too_large)
     assert verify_models(abs_, neg).status == "not verified"
 
 
@@ -198,7 +198,7 @@ def test_modules_of_the_working_folder_are_left_alone(tmp_path: Path, monkeypatc
     """A folder with models may hold modules that are called like the ones that are needed."""
     (tmp_path / "pickle.py").write_text("raise RuntimeError('the wrong module')")
     monkeypatch.chdir(tmp_path)
-    _PROCESS.stop()
+    WORKER.stop()
     assert verify_models(chain("Abs"), chain("Abs")).status == "equal"
 
 

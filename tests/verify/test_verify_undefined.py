@@ -11,9 +11,9 @@ from onnx import ModelProto, parser
 
 import dmlc
 from dmlc.verify import verify_graph, verify_models
-from dmlc.verify.graph_side import GraphSide
-from dmlc.verify.onnx_side import OnnxSide
-from dmlc.verify.trace import TraceStep
+from dmlc.verify.graph_subject import GraphSubject
+from dmlc.verify.onnx_subject import OnnxSubject
+from dmlc.verify.subject import TraceStep
 from dmlc.verify.undefined import UndefinedElements, dependent, divisions_by_zero, unspecified_casts
 from tests.rows import each_row
 
@@ -48,6 +48,10 @@ QUANTIZED = """<ir_version: 10, opset_import: ["" : 17]> g (float[4, 4] x) => (f
 }"""
 
 
+def found_in(find: Callable[..., Any], steps: list[TraceStep] | None) -> list[UndefinedElements]:
+    return [one for step in steps or () for one in find(step)]
+
+
 def with_operator(text: str, old: str, new: str) -> tuple[ModelProto, ModelProto]:
     a, b = parser.parse_model(text), parser.parse_model(text)
     next(node for node in b.graph.node if node.op_type == old).op_type = new
@@ -67,7 +71,7 @@ def test_faults_beside_an_undefined_integer_that_is_not_used(text: str, old: str
 def test_output_that_is_excused_on_every_input_is_not_verified() -> None:
     verdict = verify_models(*with_operator(SELECTED_CAST, "Add", "Sub"), inputs=1)
     assert verdict.status == "not verified"
-    assert "y differs on every input, each time excused" in verdict.reason
+    assert "y differs on every input, and is comparable on none" in verdict.reason
 
 
 def test_fault_of_a_program_beside_an_undefined_integer() -> None:
@@ -93,8 +97,8 @@ def test_index_that_is_undefined_excuses_everything() -> None:
         i = Max(c, zero)
         y = Gather<axis=0>(x, i)
     }"""
-    side, feeds = OnnxSide(parser.parse_model(text)), {"x": np.array([1, np.nan, 2, 0], np.float32)}
-    assert dependent(unspecified_casts(side.trace(feeds, "y") or []), side, feeds, "y") is True
+    side, feeds = OnnxSubject(parser.parse_model(text)), {"x": np.array([1, np.nan, 2, 0], np.float32)}
+    assert dependent(found_in(unspecified_casts, side.trace(feeds, "y")), side, feeds, "y") is True
 
 
 @pytest.mark.parametrize(
@@ -114,9 +118,9 @@ model m(x: f32[3], n: i32[3]) -> (y, z) {
     return y, z
 }
 """
-    side = GraphSide(dmlc.compile(dmlc.Source(text), target="onnx").source_graph)
+    side = GraphSubject(dmlc.compile(dmlc.Source(text), target="onnx").source_graph)
     feeds = {"x": np.array(numbers["x"], np.float32), "n": np.array(numbers["n"], np.int32)}
-    found = find(side.trace(feeds, "y") or [])
+    found = found_in(find, side.trace(feeds, "y"))
     assert np.asarray(dependent(found, side, feeds, "y")).tolist() == expected
     assert not np.any(dependent(found, side, feeds, "z"))
 
@@ -124,11 +128,11 @@ model m(x: f32[3], n: i32[3]) -> (y, z) {
 def test_quantizing_a_finite_number_is_defined() -> None:
     x, made = np.array([1e9, -1e9, 3], np.float32), np.array([127, -128, 3], np.int8)
     step = TraceStep("quantizelinear", (x, np.float32(1)), (made,), writes=("q",))  # type: ignore[arg-type]
-    assert not unspecified_casts([step])
+    assert not list(unspecified_casts(step))
     x[1] = np.nan
-    assert unspecified_casts([step])[0].places.tolist() == [False, True, False]
+    assert next(unspecified_casts(step)).places.tolist() == [False, True, False]
     dynamic = TraceStep("dynamicquantizelinear", (x,), (made,), writes=("q",))
-    assert unspecified_casts([dynamic])[0].places.all()
+    assert next(unspecified_casts(dynamic)).places.all()
 
 
 CHAINS = {
@@ -146,17 +150,17 @@ CHAINS = {
 
 
 @each_row("text", CHAINS.values(), ids=CHAINS.keys())
-@each_row("kind", [GraphSide, OnnxSide])
+@each_row("kind", [GraphSubject, OnnxSubject])
 def test_an_undefined_element_behind_another_hides_nothing(kind: Any, text: str) -> None:
     """The quotient is undefined in one place, and depends on the cast in another."""
     model = parser.parse_model(text)
-    side = OnnxSide(model) if kind is OnnxSide else GraphSide(dmlc.compile(model, target="onnx").source_graph)
+    side = OnnxSubject(model) if kind is OnnxSubject else GraphSubject(dmlc.compile(model, target="onnx").source_graph)
     x, n = np.array([np.nan, 5, 6], np.float32), np.array([1, 1, 0], np.int32)
     feeds = {"x": x, "n": np.array([1, 1, 1], np.int32)}
     steps = side.trace(feeds, "y") or []
     quotient = next(step for step in steps if step.op == "div")
-    at_the_end = UndefinedElements(quotient.writes[0], np.array([0, 5, 9], np.int32), n == 0)
-    found = [*unspecified_casts(steps), at_the_end]
+    at_the_end = UndefinedElements(quotient.writes[0], np.array([0, 5, 9], np.int32), n == 0, "")
+    found = [*found_in(unspecified_casts, steps), at_the_end]
     assert len(found) == 2
     assert np.asarray(dependent(found, side, feeds, "y")).tolist() == [True, False, True]
 
@@ -170,7 +174,7 @@ model m(n: u32[2, 2]) -> (y) {
     return y
 }
 """
-    side = GraphSide(dmlc.compile(dmlc.Source(text), target="onnx").source_graph)
+    side = GraphSubject(dmlc.compile(dmlc.Source(text), target="onnx").source_graph)
     feeds = {"n": np.zeros((2, 2), np.uint32)}
-    found = divisions_by_zero(side.trace(feeds, "y") or [])
+    found = found_in(divisions_by_zero, side.trace(feeds, "y"))
     assert np.all(dependent(found, side, feeds, "y"))

@@ -12,23 +12,16 @@ from onnx import ModelProto, helper, load, numpy_helper, printer
 
 import dmlc
 from dmlc.diagnostics import DmlcError
-from dmlc.ir import Array
-from dmlc.verify import causes
 from dmlc.verify.check import verify_sides
 from dmlc.verify.comparison import DIFFERENT
-from dmlc.verify.inputs import Feeds
-from dmlc.verify.onnx_side import OnnxSide
-from dmlc.verify.trace import NotVerifiable, RunFailed
+from dmlc.verify.onnx_subject import OnnxSubject
 from dmlc.verify.verdict import Verdict
 from tools.fuzz.judge import Failure, Options, drawn
 from tools.fuzz.onnx_models import FLOATS, FuzzModel, cleaned, generate, is_valid
 from tools.fuzz.reduce import smallest_case
 from tools.fuzz.refusals import is_allowed
-from tools.fuzz.rounding import _within as within
 from tools.model_checks import new_defects
 
-#: Samples of moved results, the most units in the last place of a move, and the parts of 1 whose multiples stay.
-_SAMPLES, _UNITS, _PARTS = 8, 4, 64
 #: The refusal of sizes with which a model cannot run.
 _NOT_TAKEN = "E0555"
 
@@ -58,12 +51,8 @@ def judge(model: ModelProto, options: Options, *, inputs: int = 3, seed: int = 0
         if bad:
             return Failure(options, *sorted(bad.items())[0])
         verdict = _verdict(model, program, inputs, seed, narrowed="f64" in options)
-        if verdict.status != DIFFERENT or (verdict.case is not None and _reduces_nothing(model, verdict.case)):
+        if verdict.status != DIFFERENT:
             return None
-        if not verdict.reason and verdict.case is not None:
-            emitted = OnnxSide(program.to_onnx()).run(verdict.case)
-            if _rounding_explains(model, verdict.case, emitted):
-                return None
     except DmlcError as error:
         code, message = error.diagnostics[0].code.id, error.diagnostics[0].message
         is_right = is_allowed(code, message, options) or (code == _NOT_TAKEN and not _runs(bound(model, options)))
@@ -93,7 +82,7 @@ def _verdict(model: ModelProto, program: dmlc.Program, inputs: int, seed: int, *
     """On inputs whose patterns follow the seed, so that many models meet them all."""
     if narrowed:
         return program.verify(inputs, seed=seed)  # f64 computed in f32: so is what it is compared with
-    sides = (lambda: OnnxSide(model), lambda: OnnxSide(program.to_onnx()))
+    sides = (lambda: OnnxSubject(model), lambda: OnnxSubject(program.to_onnx()))
     return verify_sides(*sides, inputs=inputs, seed=seed, allowed=program.allowed, first=inputs * seed)
 
 
@@ -106,75 +95,8 @@ def failures(program: FuzzModel, seed: int, *, inputs: int = 3) -> list[Failure]
 
 def _runs(model: ModelProto) -> bool:
     """True if the original runs on some inputs: one that never does may be refused as early as it is."""
-    sides = (lambda: OnnxSide(model), lambda: OnnxSide(model))
+    sides = (lambda: OnnxSubject(model), lambda: OnnxSubject(model))
     return verify_sides(*sides, inputs=1, seed=0, allowed=frozenset()).ok
-
-
-def _reduces_nothing(model: ModelProto, feeds: Feeds) -> bool:
-    """True if the original reduces over nothing, where ONNX Runtime's kernels do not even agree on the shape."""
-    original = OnnxSide(model)
-    try:
-        return any(causes.reduced_nothing(original.trace(feeds, name) or []) for name in original.output_names)
-    except RunFailed:  # so little do they agree that the original runs only with the outputs it has
-        return any(np.size(array) == 0 for array in feeds.values())
-
-
-# --- rounding
-
-
-def _rounding_explains(model: ModelProto, feeds: Feeds, results: dict[str, Array]) -> bool:
-    """True if the original's results move as far when each of its nodes rounds anew."""
-    try:
-        plain = OnnxSide(model).run(feeds)
-        values = _all_values(model, feeds)
-        moving = OnnxSide(_moving(model, values))
-        rng = np.random.default_rng(0)
-        samples = []
-        for _ in range(_SAMPLES):
-            factors = {f"{name}//by": _factors(array, rng) for name, array in values.items()}
-            samples.append(moving.run({**feeds, **factors}))
-    except (NotVerifiable, RunFailed):
-        return False
-    return all(within(plain[name], results[name], [sample[name] for sample in samples]) for name in plain)
-
-
-def _all_values(model: ModelProto, feeds: Feeds) -> dict[str, Array]:
-    """The floats that the nodes make of the inputs."""
-    out = ModelProto()
-    out.CopyFrom(model)
-    listed = {info.name for info in out.graph.output}
-    names = [name for node in out.graph.node for name in node.output if name]
-    out.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in names if name not in listed)
-    found = OnnxSide(out).run(feeds)
-    return {name: found[name] for name in names if found[name].dtype.kind == "f"}
-
-
-def _factors(array: Array, rng: np.random.Generator) -> Array:
-    """The factor of each element that rounds it anew: 1 where it needed no rounding."""
-    eps = np.finfo(array.dtype).eps
-    with np.errstate(all="ignore"):
-        is_exact = (array * _PARTS == np.round(array * _PARTS)) & (np.abs(array) * _PARTS < 1 / eps)
-    steps = rng.integers(-_UNITS, _UNITS + 1, array.shape)
-    return np.where(is_exact | ~np.isfinite(array), 1, 1 + steps * eps).astype(array.dtype)
-
-
-def _moving(model: ModelProto, values: dict[str, Array]) -> ModelProto:
-    """The model with each of the values multiplied by an input of its own."""
-    out = ModelProto()
-    out.CopyFrom(model)
-    nodes = list(out.graph.node)
-    out.graph.ClearField("node")
-    for node in nodes:
-        multiplied = []
-        for number, name in enumerate(node.output):
-            if name in values:
-                node.output[number] = f"{name}//raw"
-                multiplied.append(helper.make_node("Mul", [f"{name}//raw", f"{name}//by"], [name]))
-        out.graph.node.extend([node, *multiplied])
-    for name, array in values.items():
-        elem = helper.np_dtype_to_tensor_dtype(array.dtype)
-        out.graph.input.append(helper.make_tensor_value_info(f"{name}//by", elem, array.shape))
-    return out
 
 
 # --- smaller

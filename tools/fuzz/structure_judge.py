@@ -1,6 +1,6 @@
 """Judge what the compiler makes of a model: valid, sound for DirectML, and the same numbers on inputs drawn here.
 
-Nothing of ``dmlc.verify`` takes part. A refusal is accepted only for a reason that ``fuzz_refusals`` lists.
+What differs is judged as ``dmlc verify`` does. A refusal is accepted only for a reason that ``fuzz_refusals`` lists.
 """
 
 from __future__ import annotations
@@ -21,13 +21,16 @@ from onnx.external_data_helper import set_external_data
 
 import dmlc
 from dmlc.diagnostics import DmlcError
+from dmlc.verify.comparison import DIFFERENT, classes, compare
+from dmlc.verify.judge import Judge, Terms
+from dmlc.verify.onnx_subject import OnnxSubject
+from dmlc.verify.tolerance import REASSOCIATES
 from tools.fuzz.judge import Failure, Options
 from tools.fuzz.onnx_judge import bound
 from tools.fuzz.onnx_models import BOOL, FLOATS
 from tools.fuzz.refusals import is_allowed
 from tools.fuzz.structure_grower import StructureModel
 from tools.fuzz.structure_inputs import Feeds, draw, told
-from tools.fuzz.structure_noise import explained
 from tools.model_checks import checker_complaint, ranked, run, session
 from tools.result_comparison import MODEL_TOLERANCES, difference
 
@@ -221,8 +224,13 @@ def _difference(
     texts = {name: text for name, text in texts.items() if text is not None}
     if not texts:
         return None
-    reason = explained(model, feeds, expected, results)
-    if reason is None:
-        return "different", "; ".join(f"{name}: {text}" for name, text in texts.items())
-    excuses.add(reason)
+    terms = Terms(classes(REASSOCIATES), {}, None, frozenset())
+    judged = Judge(OnnxSubject(model), None, feeds, expected, terms)
+    for found in compare(expected, results, REASSOCIATES).values():
+        status, reason = (
+            judged.judge(found, results.get(found.name)) if found.status == DIFFERENT else (found.status, "")
+        )
+        if status == DIFFERENT:
+            return "different", "; ".join(f"{name}: {text}" for name, text in texts.items())
+        excuses |= {reason} - {""}
     return None

@@ -86,6 +86,8 @@ SHARED: dict[str, Form] = {
             "status": TEXT,
             "inputs": by_name(COUNT),
             "largest_error": record(_LARGEST),
+            "signal_to_noise": maybe(REAL),
+            "cosine": maybe(REAL),
             "zeros_of_another_sign": COUNT,
             "reasons": by_name(COUNT),
         },
@@ -180,6 +182,7 @@ SIGNATURE: dict[str, Form] = {
 }
 #: A verdict of the comparison of two models.
 VERDICT: dict[str, Form] = {
+    "verdict": words("same", "different", "not comparable"),
     "status": words("equal", "within", "different", "not verified"),
     "allowed": rows(ref("class")),
     "seed": COUNT,

@@ -11,8 +11,8 @@ from onnx import AttributeProto, ModelProto, TensorProto, ValueInfoProto, helper
 
 from dmlc.ir import Array, ForeignType, Graph, Node, Tensor, Value
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
-from dmlc.verify.process import ProcessSession
-from dmlc.verify.trace import NotVerifiable, RunFailed
+from dmlc.runtime.ort_model import NONE, OrtModel
+from dmlc.runtime.runnable import NotRunnable, RunFailed
 
 #: The model format of the single nodes.
 _IR_VERSION = 8
@@ -25,24 +25,21 @@ def runs_alone(node: Node) -> bool:
 
 
 class OpaqueNodes:
-    """Sessions of the opaque nodes of a graph, made when a node first runs and kept."""
+    """The opaque nodes of a graph, each loaded when it first runs, and kept."""
 
     def __init__(self, graph: Graph, folder: Path | None = None) -> None:
         self._versions = dict(graph.origin.versions) if graph.origin is not None else {}
         self._opset = graph.opset
         self._folder = folder
-        self._sessions: dict[Node, ProcessSession] = {}
+        self._loaded: dict[Node, OrtModel] = {}
 
     def run(self, node: Node, operands: Sequence[Array | None]) -> tuple[Array, ...]:
-        """The results of a node that ``runs_alone``. Raises ``RunFailed``, and ``NoEvidence`` as ``ProcessSession``."""
-        if node not in self._sessions:
-            self._sessions[node] = ProcessSession(
-                self._model(node), None if self._folder is None else str(self._folder)
-            )
+        """The results of a node that ``runs_alone``. Raises ``RunFailed``, and ``NoEvidence`` as ``OrtModel``."""
+        if node not in self._loaded:
+            self._loaded[node] = OrtModel(self._model(node), self._folder, level=NONE, threads=1, isolated=True)
         feeds = {_name(v): np.asarray(x) for v, x in zip(node.operands, operands, strict=True) if v and x is not None}
-        names = [f"y{index}" for index in range(len(node.results))]
-        found: list[Any] = self._sessions[node].run(names, feeds)
-        return tuple(np.asarray(array) for array in found)
+        found = self._loaded[node].run(feeds)
+        return tuple(np.asarray(found[f"y{index}"]) for index in range(len(node.results)))
 
     def _model(self, node: Node) -> ModelProto:
         record = node.attributes_as(OpaqueAttributes)
@@ -68,7 +65,7 @@ def _name(value: Value) -> str:
 
 def _info(name: str, value: Value) -> ValueInfoProto:
     if isinstance(value.type, ForeignType):
-        raise NotVerifiable(f"{value.type} has no arrays")
+        raise NotRunnable(f"{value.type} has no arrays")
     element = helper.np_dtype_to_tensor_dtype(np.dtype(value.type.dtype.numpy))
     return helper.make_tensor_value_info(name, element, None)
 

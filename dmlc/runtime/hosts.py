@@ -1,36 +1,69 @@
-"""Sessions of ONNX Runtime in a process of their own, which is started when it is first needed and kept."""
+"""Processes that hold sessions of ONNX Runtime: this one, and one worker, which is started when it is first needed."""
 
 from __future__ import annotations
 
 import itertools
 import threading
-import weakref
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, TensorProto, helper
 
 from dmlc.diagnostics import Diagnostic
 from dmlc.diagnostics.catalogue.runs import NO_RUNTIME
-from dmlc.diagnostics.libraries import no_directml
-from dmlc.verify.trace import NoEvidence, RunFailed
+from dmlc.diagnostics.libraries import load, no_directml
+from dmlc.runtime.runnable import NoEvidence, RunFailed
 from dmlc.workers import SESSIONS, WorkerEnded
+from dmlc.workers.sessions import ProviderMissing, Requests
 
 #: A run may take this many seconds; a trip count that was made up can make a loop endless.
 TIME_LIMIT = 120.0
 #: Importing ONNX Runtime and running a model of one node may take this many.
 START_LIMIT = 120.0
+#: Numbers that name sessions.
+KEYS = itertools.count(1)
 
 
-class Process:
-    """One process; a new one takes over where it ends. A process is used only after ONNX Runtime has computed a sum in
-    it: from then on, and not before, an end of the process is held against the model that it ran."""
+class ThisProcess:
+    """Sessions in this process: a kernel that ends its process ends this one."""
+
+    generation = 1
+
+    @cached_property
+    def _requests(self) -> Requests:
+        return Requests(load("onnxruntime"))
+
+    def start(self) -> None:
+        """Import ONNX Runtime. Raises ``DmlcError`` E0560 if it is missing or broken."""
+        _ = self._requests
+
+    def ask(self, what: str, *arguments: Any, memory: int | None = None) -> Any:
+        """The answer. Raises ``RunFailed`` if it is an error, ``DmlcError`` E0553 if the provider is missing."""
+        self.start()
+        try:
+            return getattr(self._requests, what)(*arguments)
+        except ProviderMissing:
+            raise no_directml() from None
+        except MemoryError:
+            raise
+        except Exception as error:  # onnxruntime's exceptions have no common base class
+            raise RunFailed(str(error) or type(error).__name__) from None
+
+    def forget(self, key: int) -> None:
+        """Drop a session."""
+        if "_requests" in self.__dict__:
+            self._requests.sessions.pop(key, None)
+
+
+class WorkerProcess:
+    """The worker; a new one takes over if it ends. It is used only after ONNX Runtime has computed a sum in it: from
+    then on, and not before, an end of the process is held against the model that it ran."""
 
     def __init__(self) -> None:
         self._worker = SESSIONS
         self._lock = threading.RLock()
         #: Sessions that nobody uses any more. They are sent with the next request: a finalizer may run at any moment.
-        self.gone: list[int] = []
+        self._gone: list[int] = []
         #: The processes that have reported how importing ONNX Runtime went, and that have computed a sum.
         self._heard = self._proved = 0
 
@@ -39,37 +72,45 @@ class Process:
         """Grows with each process, so that sessions know when theirs is gone."""
         return self._worker.generation
 
-    def ask(self, *request: Any) -> Any:
-        """The answer. Raises ``RunFailed`` where it is an error, or where the process ended or took too long,
-        ``NoEvidence`` as ``start`` does, and ``DmlcError`` E0553 where the provider is missing."""
+    def ask(self, what: str, *arguments: Any, memory: int | None = None) -> Any:
+        """The answer. ``memory`` is the size in bytes of the model that is loaded: it raises the limit on memory.
+
+        Raises ``RunFailed`` if it is an error, or if the process ended or took too long, ``NoEvidence`` as ``start``
+        does, and ``DmlcError`` E0553 if the provider is missing.
+        """
         with self._lock:
             self.start()
-            gone, self.gone[:] = list(self.gone), []
-            status, answer = self._exchange(TIME_LIMIT, (gone, *request))
+            gone, self._gone[:] = list(self._gone), []
+            status, answer = self._exchange(TIME_LIMIT, (gone, memory, what, *arguments))
         if status == "no provider":
             raise no_directml()
         if status != "fine":
             raise RunFailed(answer)
         return answer
 
-    def ask_unproved(self, limit: float, *request: Any) -> Any:
+    def ask_unproved(self, limit: float, what: str, *arguments: Any) -> Any:
         """The answer of a process that need not have computed a sum, because its end is held against no model.
 
         Raises ``RunFailed`` for an error of the model, ``NoEvidence`` for all else, an end of the process among it."""
         try:
             with self._lock:
                 self._hear()
-                status, answer = self._exchange(limit, ([], *request))
-        except RunFailed as error:
-            raise NoEvidence(str(error)) from None
+                status, answer = self._worker.exchange(limit, ([], None, what, *arguments))
+        except WorkerEnded as ended:
+            why = f"took longer than {limit:g} s" if ended.late else f"ended its process: {ended}"
+            raise NoEvidence(f"ONNX Runtime {why}") from None
         if status == "failed":
             raise RunFailed(answer)
         if status != "fine":
             raise NoEvidence(f"this ONNX Runtime has {status}")
         return answer
 
+    def forget(self, key: int) -> None:
+        """Drop a session with the next request."""
+        self._gone.append(key)
+
     def start(self) -> None:
-        """Make sure that the process runs. Raises ``NoEvidence`` where ONNX Runtime is missing or does not work."""
+        """Make sure that the process runs. Raises ``NoEvidence`` if ONNX Runtime is missing or does not work."""
         with self._lock:
             self._hear()
             if self._proved != self.generation:
@@ -81,7 +122,7 @@ class Process:
                 self._proved = self.generation
 
     def _hear(self) -> None:
-        """Start a process where none runs, and wait for its report. Raises as ``start`` does."""
+        """Start a process if none runs, and wait for its report. Raises as ``start`` does."""
         if not self._worker.is_running:
             self.stop()
             try:
@@ -103,13 +144,13 @@ class Process:
 
     def _prove(self) -> None:
         """Raise ``NoEvidence`` unless ONNX Runtime computes a sum in the process."""
-        key = next(_KEYS)
+        key, settings = next(KEYS), {"backend": "cpu", "level": "none", "threads": 1}
         try:
-            status, answer = self._exchange(START_LIMIT, ([], "load", key, _sum_model(), None))
+            status, answer = self._exchange(START_LIMIT, ([], 0, "load", key, _sum_model(), settings))
             if status == "fine":
                 terms = np.array([1, 2], np.float32)
-                self.gone.append(key)
-                status, answer = self._exchange(START_LIMIT, ([], "run", key, ["y"], {"x": terms}))
+                self.forget(key)
+                status, answer = self._exchange(START_LIMIT, ([], None, "run", key, ["y"], {"x": terms}))
         except RunFailed as error:
             raise self._ended_early(error) from None
         if status != "fine":
@@ -123,9 +164,9 @@ class Process:
         return _no_runtime(f"{error}{ended} before it had run any model")
 
     def _exchange(self, limit: float, request: tuple[Any, ...] | None = None) -> tuple[str, Any]:
-        """Send a request and return what the process answers: a status, and a value or a text.
+        """Send a request and return the answer: a status, and a value or a text.
 
-        Raises ``RunFailed`` where the process ends before that or takes longer than ``limit`` seconds.
+        Raises ``RunFailed`` if the process ends before that or takes longer than ``limit`` seconds.
         """
         try:
             status, answer = self._worker.exchange(limit, request)
@@ -140,7 +181,7 @@ class Process:
 
 
 def _no_runtime(message: str, repair: str = "") -> NoEvidence:
-    """Raised where ONNX Runtime itself does not work, so that no model can be blamed."""
+    """The error if ONNX Runtime itself does not work, so that no model can be blamed."""
     repair = repair or "uninstall every onnxruntime distribution, then: pip install onnxruntime"
     help = f"{repair} (on Windows with a DirectX 12 GPU: onnxruntime-directml)"
     return NoEvidence(message, Diagnostic(NO_RUNTIME, message, help=help))
@@ -148,42 +189,12 @@ def _no_runtime(message: str, repair: str = "") -> NoEvidence:
 
 def _sum_model() -> bytes:
     """x + x, in the oldest form that every ONNX Runtime of the last years reads."""
+    from onnx import TensorProto, helper
+
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, (2,)) for name in ("x", "y")]
     graph = helper.make_graph([helper.make_node("Add", ["x", "x"], ["y"])], "sum", values[:1], values[1:])
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 7)], ir_version=4)
     return bytes(made.SerializeToString())
 
 
-_PROCESS = Process()
-_KEYS = itertools.count(1)
-
-
-ask_unproved = _PROCESS.ask_unproved
-
-
-class ProcessSession:
-    """A model, loaded again where the process ended. Raises ``RunFailed`` where ONNX Runtime refuses it, and here and
-    in ``run`` ``NoEvidence`` where ONNX Runtime does not work at all."""
-
-    def __init__(self, model: ModelProto, folder: str | None, backend: str = "") -> None:
-        self._model, self._folder, self._backend = model, folder, backend
-        self._key = next(_KEYS)
-        self._generation = 0
-        self.types: dict[str, str] = self._load()
-        weakref.finalize(self, _PROCESS.gone.append, self._key).atexit = False
-
-    def run(self, names: list[str], feeds: dict[str, Any]) -> list[Any]:
-        """The values by these names. Raises ``RunFailed``."""
-        _PROCESS.start()
-        if self._generation != _PROCESS.generation:
-            self._load()
-        found: list[Any] = _PROCESS.ask("run", self._key, names, feeds)
-        return found
-
-    def _load(self) -> dict[str, str]:
-        _PROCESS.start()
-        self._generation = _PROCESS.generation
-        types: dict[str, str] = _PROCESS.ask(
-            "load", self._key, self._model.SerializeToString(), self._folder, self._backend
-        )
-        return types
+HERE, WORKER = ThisProcess(), WorkerProcess()

@@ -1,12 +1,12 @@
-"""A model on ONNX Runtime's CPU provider as it stands: no optimization, one thread, every value within reach."""
+"""An ONNX model on ONNX Runtime: without optimizations on the CPU provider, on one thread, every value within reach."""
 
 from __future__ import annotations
 
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -16,14 +16,15 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 from dmlc.ir import Array
 from dmlc.onnx_schema.nested import all_nodes, graphs_of
 from dmlc.ops.ranges import promised_in
+from dmlc.runtime.ort_model import ALL, NONE, OrtModel, plain_message
+from dmlc.runtime.runnable import NoEvidence, NotRunnable, RunFailed
 from dmlc.verify.inputs import Default, Feeds, Interface
-from dmlc.verify.onnx_defaults import defaults, optional_specs
+from dmlc.verify.onnx_changes import fed_patches, with_barriers, with_factors, with_patches
+from dmlc.verify.onnx_defaults import count_values, defaults, optional_specs
 from dmlc.verify.onnx_interface import element_name, interfaces, is_exotic, kind_of, required_inputs
-from dmlc.verify.onnx_noise import with_barriers, with_noise
-from dmlc.verify.onnx_patches import fed_patches, with_patches
-from dmlc.verify.process import ProcessSession
-from dmlc.verify.trace import NoEvidence, NotVerifiable, Patch, RunFailed, TraceStep, op_key
-from dmlc.verify.unstable import UNITS
+from dmlc.verify.rounding import Noise, terms_of
+from dmlc.verify.spread import EXACT_OPS
+from dmlc.verify.subject import Patch, Subject, TraceStep, op_key
 
 #: A model, or where it lies.
 ModelSource: TypeAlias = "ModelProto | str | os.PathLike[str]"
@@ -42,8 +43,8 @@ _ROUNDED_OTHERWISE = frozenset(("QuantizeLinear", "DequantizeLinear", "DynamicQu
 _MOVED_BYTES = 1 << 24
 
 
-class OnnxSide:
-    """One model. Raises ``NotVerifiable`` where ONNX Runtime cannot load it.
+class OnnxSubject(Subject):
+    """One model. Raises ``NotRunnable`` if ONNX Runtime cannot load it.
 
     Types that NumPy lacks are fed and handed over in f32 or i8, which the model casts. ``backend`` is ``cpu`` or
     ``dml`` for a provider with its optimizations; by default it is the CPU provider without any.
@@ -58,29 +59,21 @@ class OnnxSide:
             try:
                 self._model, self._folder = load(path, load_external_data=False), path.absolute().parent
             except Exception as error:  # protobuf's errors and OSError
-                raise NotVerifiable(f"{path} cannot be read: {error}") from None
+                raise NotRunnable(f"{path} cannot be read: {error}") from None
         graph = self._model.graph
         needed, optional = required_inputs(graph, self._model.ir_version)
-        self.input_names = tuple(info.name for info in needed)
-        self.output_names = tuple(info.name for info in graph.output)
+        names = [info.name for info in graph.output]
+        super().__init__([info.name for info in needed], names, len(graph.node), defines_empty=False)
         self.kinds = {
             info.name: kind_of(info.type.tensor_type.elem_type)
             for info in graph.output
             if info.type.HasField("tensor_type") and is_exotic(info.type.tensor_type.elem_type)
         }
-        self.size = len(graph.node)
-        self.defines_empty = False
         self.types = {info.name: _type_text(info) for info in (*needed, *optional)}
-        self._session, self._names = self._load(list(self.output_names))
+        self._session = self._load(names)
         self.composites = {n: t for n, t in self._session.types.items() if _COMPOSITE_TYPES.fullmatch(t)}
         self.kinds |= {n: kind for n, t in self.composites.items() if (kind := _values_of(t))}
-        self._optimized: OnnxSide | None = None
-        self._weights: dict[str, Array] | None = None
-        self._open_session: tuple[ProcessSession, dict[str, str]] | None = None
-        self._noisy: dict[str, tuple[OnnxSide, dict[str, str]] | None] = {}
-        self._narrow: dict[str, OnnxSide | None] = {}
-        self._patched: dict[tuple[str, ...], OnnxSide | None] = {}
-        self._traces: dict[str, tuple[ProcessSession, dict[str, str], list[NodeProto]]] = {}
+        self._others: dict[tuple[Any, ...], _Loaded | OnnxSubject | None] = {}
 
     def interfaces(self) -> list[Interface]:
         extra = optional_specs(self._model)
@@ -93,42 +86,28 @@ class OnnxSide:
     def defaults(self) -> list[Default]:
         return defaults(self._model, self._folder)
 
-    def run(self, feeds: Feeds) -> dict[str, Any]:
-        return self._run(self._session, self._names, feeds)
+    def run(self, feeds: Feeds, wanted: Sequence[str] | None = None) -> dict[str, Any]:
+        if wanted is None:
+            return self._session.run(feeds)
+        return self._load(list(wanted), only_numbers=True, pruned=True).run(feeds)
 
-    def run_optimized(self, feeds: Feeds) -> dict[str, Any] | None:
+    def value_types(self, names: Sequence[str]) -> dict[str, str]:
+        """The types of values as ONNX Runtime writes them. Raises ``NotRunnable`` as ``run`` does."""
+        return dict(self._open(list(names), {}, {}, pruned=False).types)
+
+    def run_optimized(self, feeds: Feeds, without: Sequence[str] = ()) -> dict[str, Any] | None:
         if self._backend or any(node.op_type in _ROUNDED_OTHERWISE for node in all_nodes(self._model.graph.node)):
             return None
-        if self._optimized is None:
-            self._optimized = OnnxSide(self._model, self._folder, "cpu")
-        return self._optimized.run(feeds)
-
-    def weights(self) -> dict[str, Array]:
-        if self._weights is None:
-            held = {tensor.name: tensor for tensor in self._model.graph.initializer}
-            for info in self._model.graph.input:
-                held.pop(info.name, None)
-            found = {name: tensor for name, tensor in held.items() if _is_weight(tensor)}
-            fits = sum(tensor.ByteSize() for tensor in found.values()) <= _MOVED_BYTES
-            self._weights = {n: np.asarray(numpy_helper.to_array(t)) for n, t in found.items()} if fits else {}
-        return self._weights
-
-    def run_with(self, feeds: Feeds, weights: Mapping[str, Array]) -> dict[str, Any]:
-        if not weights:
-            return self.run(feeds)
-        if self._open_session is None:
-            self._open_session = self._load(list(self.output_names), fed_weights=list(self.weights()))
-        return self._run(*self._open_session, {**feeds, **weights})
+        key = ("optimized", *without)
+        if key not in self._others:
+            self._others[key] = self._load(list(self.outputs), level=ALL, disabled=without)
+        session = self._others[key]
+        assert isinstance(session, _Loaded)
+        return session.run(feeds)
 
     def trace(self, feeds: Feeds, output: str) -> list[TraceStep] | None:
-        if output not in self._traces:
-            nodes = _ancestors(self._model.graph, output)
-            if not nodes:
-                return []
-            names = list(dict.fromkeys(name for node in nodes for name in node.output if name))
-            self._traces[output] = (*self._load(names, only_numbers=True), nodes)
-        session, fetched, nodes = self._traces[output]
-        values = self._run(session, fetched, feeds)
+        nodes = _ancestors(self._model.graph, output)
+        values = self._values(feeds, output)
         used = {name for node in nodes for name in _inputs_of(node)}
         for tensor in self._model.graph.initializer:
             if tensor.name in used and tensor.name not in feeds:
@@ -136,79 +115,77 @@ class OnnxSide:
         values.update({name: array for name, array in feeds.items() if isinstance(array, np.ndarray)})
         return [_step(node, values) for node in nodes]
 
-    def values(self, feeds: Feeds, names: Sequence[str]) -> dict[str, Any]:
-        """The values of these names, which become outputs of the model; those that are not tensors are left out.
+    def _values(self, feeds: Feeds, output: str) -> dict[str, Any]:
+        """The values that nodes on the way to an output make."""
+        key = ("traced", output)
+        if key not in self._others:
+            nodes = _ancestors(self._model.graph, output)
+            names = list(dict.fromkeys(name for node in nodes for name in node.output if name))
+            self._others[key] = self._load(names, only_numbers=True)
+        session = self._others[key]
+        assert isinstance(session, _Loaded)
+        return session.run(feeds)
 
-        Only the nodes that they depend on run. Raises ``RunFailed``, and ``NotVerifiable`` where ONNX Runtime refuses
-        the model with these outputs.
-        """
-        session, fetched = self._load(list(names), only_numbers=True, pruned=True)
-        return self._run(session, fetched, feeds)
-
-    def value_types(self, names: Sequence[str]) -> dict[str, str]:
-        """The types of values as ONNX Runtime writes them. Raises ``NotVerifiable`` as ``values`` does."""
-        return self._open(list(names), {}, {}, (), pruned=False).types
-
-    def run_rounded(self, feeds: Feeds, output: str, rng: np.random.Generator) -> dict[str, Any] | None:
-        if output not in self._noisy:
-            self._noisy[output] = self._with_noise(output)
-        found = self._noisy[output]
-        if found is None:
-            return None
-        side, noise = found
-        moved = {
-            name: np.asarray(1 + rng.integers(-UNITS, UNITS + 1) * np.finfo(dtype).eps, dtype)
-            for name, dtype in noise.items()
-        }
+    def samples(self, feeds: Feeds, output: str, fixed: frozenset[str], noises: Iterable[Noise]) -> Iterator[Any]:
+        nodes = _ancestors(self._model.graph, output)
         try:
-            return {output: side.run({**feeds, **moved})[output]}
-        except RunFailed:
-            return None
+            found = self._values(feeds, output)
+        except (NotRunnable, RunFailed):
+            found = {}
+        counts = count_values(self._model)  # a size is not rounded otherwise
+        made = {name for node in nodes if op_key(node.op_type) not in EXACT_OPS for name in node.output}
+        made = (made & _reached(nodes, feeds)) - counts
+        rounded = {n: x for n, x in found.items() if n in made and isinstance(x, np.ndarray) and x.dtype.kind == "f"}
+        weights = {name: array for name, array in _weights(self._model).items() if name not in counts}
+        subject = self._other(("moved", output), lambda: with_factors(self._model, output, rounded, list(weights)))
+        if subject is None:
+            rounded, weights, subject = {}, {}, self
+        makers = {name: node for node in nodes for name in node.output}
+        values = {**found, **feeds, **weights}
+        terms = {
+            n: terms_of(makers[n].op_type, [values.get(i) for i in makers[n].input], x) for n, x in rounded.items()
+        }
+        narrow = self.run_narrow(feeds, output)
+        if narrow is not None:
+            yield narrow
+        for noise in noises:
+            given: Feeds = {**feeds, **noise.moved({**feeds, **weights}, fixed)}
+            given |= {f"{name}//factor": noise.factors(array, terms[name]) for name, array in rounded.items()}
+            try:
+                yield subject.run(given)[output]
+            except RunFailed:
+                continue
 
     def run_narrow(self, feeds: Feeds, output: str) -> Any:
-        if output not in self._narrow:
-            self._narrow[output] = self._with_narrow_values(output)
-        side = self._narrow[output]
+        """ONNX Runtime computes f16 in f32 where it lacks a kernel, and rounds nothing between two such nodes."""
         try:
-            return None if side is None else side.run(feeds)[output]
-        except RunFailed:
+            found = self._values(feeds, output)
+            narrow = [name for name, x in found.items() if isinstance(x, np.ndarray) and x.dtype == np.float16]
+            if self._backend or not narrow:
+                return None
+            subject = self._other(("narrow", output), lambda: with_barriers(self._model, output, narrow))
+            return None if subject is None else subject.run(feeds)[output]
+        except (NotRunnable, RunFailed):
             return None
 
     def run_patched(self, feeds: Feeds, output: str, patches: Mapping[str, Patch]) -> Any:
-        key = (output, *patches)
-        if key not in self._patched:
-            try:
-                model = with_patches(self._model, output, patches)
-                self._patched[key] = OnnxSide(model, self._folder, self._backend)
-            except NotVerifiable:  # a type that NumPy lacks
-                self._patched[key] = None
-        side = self._patched[key]
+        key = ("patched", output, *patches)
+        subject = self._other(key, lambda: with_patches(self._model, output, patches))
         try:
-            return None if side is None else side.run({**feeds, **fed_patches(patches)})[output]
+            return None if subject is None else subject.run({**feeds, **fed_patches(patches)})[output]
         except RunFailed:
             return None
 
-    def _with_noise(self, output: str) -> tuple[OnnxSide, dict[str, str]] | None:
-        """The model with noise on the way to an output, and the dtypes of the inputs that it comes from."""
-        if output not in self._traces:
-            return None
-        session, fetched, _ = self._traces[output]
-        model, noise = with_noise(self._model, fetched, session.types)
-        try:
-            return OnnxSide(model, self._folder, self._backend), noise
-        except NotVerifiable:  # a dtype that ONNX Runtime cannot multiply
-            return None
-
-    def _with_narrow_values(self, output: str) -> OnnxSide | None:
-        """The model with a barrier behind each f16 value on the way to an output; None without such values.
-
-        ONNX Runtime computes f16 in f32 where it lacks a kernel, and rounds nothing between two such nodes.
-        """
-        if output not in self._traces or self._backend:
-            return None
-        session, fetched, _ = self._traces[output]
-        narrow = [name for name in fetched if session.types.get(name) == "tensor(float16)"]
-        return OnnxSide(with_barriers(self._model, narrow), self._folder) if narrow else None
+    def _other(self, key: tuple[Any, ...], make: Callable[[], ModelProto]) -> OnnxSubject | None:
+        """Another model that is kept; None for one that ONNX Runtime does not load."""
+        if key not in self._others:
+            try:
+                self._others[key] = OnnxSubject(make(), self._folder, self._backend)
+            except NotRunnable:  # a dtype that ONNX Runtime cannot multiply, or that NumPy lacks
+                self._others[key] = None
+        found = self._others[key]
+        assert found is None or isinstance(found, OnnxSubject)
+        return found
 
     # --- sessions
 
@@ -217,60 +194,80 @@ class OnnxSide:
         outputs: list[str],
         *,
         only_numbers: bool = False,
-        fed_weights: Sequence[str] = (),
         pruned: bool = False,
-    ) -> tuple[ProcessSession, dict[str, str]]:
-        """A session that gives these values, and the name that each is fetched by. ``fed_weights`` can be replaced.
-
-        A ``pruned`` session has no other nodes than those of the values.
-        """
+        level: str = NONE,
+        disabled: Sequence[str] = (),
+    ) -> _Loaded:
+        """A session that gives these values, or the numbers among them. A ``pruned`` one has no other nodes than those
+        of the values."""
         fed = {
             info.name: info.type.tensor_type.elem_type
             for info in required_inputs(self._model.graph, self._model.ir_version)[0]
             if info.type.HasField("tensor_type") and is_exotic(info.type.tensor_type.elem_type)
         }
-        session = self._open(outputs, fed, {}, fed_weights, pruned=pruned)
-        found = session.types
-        exotic = {name: type_ for name, type_ in found.items() if _EXOTIC_TYPES.fullmatch(type_)}
+        more: dict[str, Any] = {"pruned": pruned, "level": level, "disabled": disabled}
+        model = self._open(outputs, fed, {}, **more)
+        types = model.types
+        exotic = {name: type_ for name, type_ in types.items() if _EXOTIC_TYPES.fullmatch(type_)}
         if exotic:
-            session = self._open(outputs, fed, exotic, fed_weights, pruned=pruned)
+            model = self._open(outputs, fed, exotic, **more)
         names = {name: _cast_name(name) if name in exotic else name for name in outputs}
         if only_numbers:
-            names = {n: f for n, f in names.items() if n in exotic or _PLAIN_TYPES.fullmatch(found.get(n, ""))}
-        return session, names
+            names = {n: f for n, f in names.items() if n in exotic or _PLAIN_TYPES.fullmatch(types.get(n, ""))}
+        return _Loaded(model, names, types)
 
     def _open(
         self,
         outputs: list[str],
         fed: dict[str, int],
         exotic: dict[str, str],
-        fed_weights: Sequence[str],
         *,
         pruned: bool,
-    ) -> ProcessSession:
-        """A session; ``fed`` and ``exotic`` values are cast where they come in and go out."""
+        level: str = NONE,
+        disabled: Sequence[str] = (),
+    ) -> OrtModel:
+        """The model with these outputs; ``fed`` and ``exotic`` values are cast where they come in and go out."""
         model = self._model
-        if outputs != list(self.output_names) or fed or exotic:
+        if outputs != list(self.outputs) or fed or exotic:
             model = _adapted(self._model, outputs, fed, exotic)
         if pruned:
             model = _pruned(model)
-        if fed_weights:
-            model = _with_open_weights(model, fed_weights)
+        backend, level = self._backend or "cpu", ALL if self._backend else level
         try:
-            return ProcessSession(model, None if self._folder is None else str(self._folder.absolute()), self._backend)
+            return OrtModel(
+                model, self._folder, backend=backend, level=level, disabled=disabled, threads=1, isolated=True
+            )
         except RunFailed as error:
-            raise NotVerifiable(f"ONNX Runtime refuses the model: {_message(error)}") from None
+            raise NotRunnable(f"ONNX Runtime refuses the model: {_message(error)}") from None
         except ValueError as error:  # a model of more than 2 GiB
             raise NoEvidence(f"a model cannot be handed to ONNX Runtime: {error}") from None
 
-    def _run(self, session: ProcessSession, names: dict[str, str], feeds: Feeds) -> dict[str, Any]:
-        if not names:  # asked for nothing, ONNX Runtime gives all outputs
-            return {}
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """A loaded model, the name that each value is fetched by, and the types of the values."""
+
+    model: OrtModel
+    names: dict[str, str]
+    types: dict[str, str]
+
+    def run(self, feeds: Feeds) -> dict[str, Any]:
         try:
-            results = session.run(list(names.values()), feeds)
+            found = self.model.run(feeds, list(self.names.values()))
         except RunFailed as error:
             raise RunFailed(_message(error), ended=error.ended) from None
-        return dict(zip(names, results, strict=True))
+        return {name: found[fetched] for name, fetched in self.names.items()}
+
+
+def _weights(model: ModelProto) -> dict[str, Array]:
+    """The float constants of more than one element that can be replaced, unless they are large altogether."""
+    held = {tensor.name: tensor for tensor in model.graph.initializer}
+    for info in model.graph.input:
+        held.pop(info.name, None)
+    found = {name: tensor for name, tensor in held.items() if _is_weight(tensor)}
+    if sum(tensor.ByteSize() for tensor in found.values()) > _MOVED_BYTES:
+        return {}
+    return {name: np.asarray(numpy_helper.to_array(tensor)) for name, tensor in found.items()}
 
 
 def _values_of(composite: str) -> str | None:
@@ -280,8 +277,7 @@ def _values_of(composite: str) -> str | None:
 
 
 def _message(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", text)[:300]
+    return plain_message(error)[:300]
 
 
 def _type_text(info: ValueInfoProto) -> str:
@@ -337,17 +333,6 @@ def _pruned(model: ModelProto) -> ModelProto:
     return out
 
 
-def _with_open_weights(model: ModelProto, names: Sequence[str]) -> ModelProto:
-    """The model with initializers that can be overridden: they are listed as inputs, from IR version 4 on."""
-    out = ModelProto()
-    out.CopyFrom(model)
-    out.ir_version = max(out.ir_version, 4)
-    held = {tensor.name: tensor for tensor in out.graph.initializer}
-    for name in names:
-        out.graph.input.append(helper.make_tensor_value_info(name, held[name].data_type, list(held[name].dims)))
-    return out
-
-
 def _is_weight(tensor: TensorProto) -> bool:
     floats = (TensorProto.FLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE)
     is_here = tensor.data_location != TensorProto.EXTERNAL
@@ -390,6 +375,15 @@ def _ancestors(graph: GraphProto, *outputs: str) -> list[NodeProto]:
             wanted.add(place)
             pending += _inputs_of(nodes[place])
     return [nodes[place] for place in sorted(wanted)]
+
+
+def _reached(nodes: Sequence[NodeProto], feeds: Feeds) -> set[str]:
+    """The values that depend on the numbers that are fed, not on sizes and constants alone."""
+    found = set(feeds)
+    for node in nodes:
+        if node.op_type not in ("Shape", "Size") and not found.isdisjoint(_inputs_of(node)):
+            found.update(node.output)
+    return found
 
 
 def _inputs_of(node: NodeProto) -> list[str]:

@@ -6,18 +6,17 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from dmlc import api, text
 from dmlc.api.artifact_meaning import meaning, needs_reference
 from dmlc.api.sources import ProgramSource, onnx_model
-from dmlc.debugging.value_sides import GraphValues, OnnxValues, ValueSide
+from dmlc.debugging.insides import Inside, inside_code, inside_graph, inside_model, inside_reference, names_of
 from dmlc.diagnostics import Source
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Graph
 from dmlc.runtime import files
-from dmlc.verify.onnx_reference import ReferenceSide
-from dmlc.verify.opaque_nodes import OpaqueNodes
+from dmlc.runtime.opaque_nodes import OpaqueNodes
 
 #: A source of a verification: what ``dmlc.compile`` takes, or the path of a ``.py`` file with a function of arrays.
 SideSource: TypeAlias = "ProgramSource"
@@ -47,44 +46,33 @@ class CompileOptions:
         return self.program(source, as_written=True).source_graph
 
 
-def side_of(source: SideSource, backend: str | None, options: CompileOptions, *, as_written: bool) -> ValueSide:
+def inside_of(source: SideSource, backend: str | None, options: CompileOptions, *, as_written: bool) -> Inside:
     """A source on a backend. ``as_written`` computes a program by the reference by default; else it is compiled."""
     found = onnx_model(source, Limits.of(options.limits))
     if found is not None and backend is None and needs_reference(found[0]):
         graph = meaning(*found, Limits.of(options.limits))
-        return GraphValues(graph, opaque=OpaqueNodes(graph, found[1]))
+        return inside_graph(graph, OpaqueNodes(graph, found[1]))
     if found is not None and backend in (None, "cpu", "dml"):
-        return OnnxValues(*found, backend or "")
+        return inside_model(*found, backend or "")
     if found is not None and backend == "reference":
-        return _referenced(source, *found, options)
+        graph = options.graph(source)
+        return inside_graph(graph) if _has_references(graph) else inside_reference(*found)
     if backend == "numpy":
-        program = options.program(source, as_written=False, target="numpy")
-        return GraphValues(program.source_graph, program)
+        return inside_code(options.program(source, as_written=False, target="numpy"))
     if backend == "reference" or (backend is None and as_written):
         graph = options.graph(source)
         if backend is None and not _has_references(graph):  # it calls a model: only ONNX Runtime computes it
-            return compiled_side(options.program(source, as_written=True), None)
-        return GraphValues(graph)
+            return compiled_inside(options.program(source, as_written=True), None)
+        return inside_graph(graph)
     target = "directml" if backend == "dml" else "onnx"
-    return compiled_side(options.program(source, as_written=False, target=target), backend)
+    return compiled_inside(options.program(source, as_written=False, target=target), backend)
 
 
 def _has_references(graph: Graph) -> bool:
     return all(node.op.reference is not None for node in graph)
 
 
-def _referenced(source: SideSource, model: Any, folder: Path | None, options: CompileOptions) -> ValueSide:
-    """A model by the references of dmlc, or where an operator has none by those of ONNX."""
-    graph = options.graph(source)
-    if _has_references(graph):
-        return GraphValues(graph)
-    return OnnxValues(model, folder, side=ReferenceSide(model, folder))
-
-
-def compiled_side(program: api.Program, backend: str | None) -> ValueSide:
+def compiled_inside(program: api.Program, backend: str | None) -> Inside:
     """The model that a program compiles to; its own names are those that the source gives to values."""
     emitted = api.emitted(program, "onnx")
-    graph = program.source_graph
-    named = {value.name for node in graph for value in node.results if value.name}
-    names = named | {name for name, _ in graph.outputs}
-    return OnnxValues(emitted.payload, emitted.folder, backend or "", names)
+    return inside_model(emitted.payload, emitted.folder, backend or "", names_of(program.source_graph))

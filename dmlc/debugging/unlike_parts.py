@@ -1,0 +1,68 @@
+"""Weights and attributes that differ between two models, named whatever the numbers say: an input may not reach them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from onnx import NodeProto
+
+from dmlc.debugging.constants import Constant, compared
+from dmlc.debugging.graph_diff import attribute_details
+from dmlc.debugging.insides import Inside
+from dmlc.diagnostics import DmlcError
+from dmlc.diagnostics.counted import counted
+from dmlc.onnx_schema.domains import imported_versions
+
+#: Names in a note.
+_SHOWN = 3
+
+
+def unlike_parts(a: Inside, b: Inside) -> tuple[str, ...]:
+    """Notes on two ONNX models: constants of one name and type with other elements, and nodes of one name and operator
+    with other attributes. None for anything else."""
+    if a.model is None or b.model is None:
+        return ()
+    out = list(_weights(a.constants, b.constants))
+    versions = imported_versions(a.model.opset_import), imported_versions(b.model.opset_import)
+    others = _named(b.model.graph.node)
+    changed = [
+        f"{name} ({', '.join(details)})"
+        for name, node in _named(a.model.graph.node).items()
+        if name in others and (details := attribute_details(node, others[name], *versions))
+    ]
+    if changed:
+        verb = "has" if len(changed) == 1 else "have"
+        out.append(f"{counted(len(changed), 'node')} {verb} other attributes: {_listed(changed)}")
+    return tuple(f"{note}; dmlc diff A B shows it" for note in out)
+
+
+def _weights(before: Mapping[str, Constant], after: Mapping[str, Constant]) -> Iterator[str]:
+    found, largest, reason = [], 0.0, ""
+    for name, constant in before.items():
+        other = after.get(name)
+        if other is None or constant.type_text != other.type_text:
+            continue
+        try:
+            change = compared(name, constant, other)
+        except DmlcError as error:  # external data that cannot be read
+            reason = error.diagnostics[0].message
+            continue
+        if change is not None and change.worst is not None:
+            found.append(name)
+            largest = max(largest, change.worst.absolute or 0.0)
+    if found:
+        verb = "differs" if len(found) == 1 else "differ"
+        by = f", by up to {largest:.2g}" if largest else ""
+        yield f"{counted(len(found), 'weight')} {verb}: {_listed(found)}{by}"
+    if reason:
+        yield f"weights were not compared: {reason}"
+
+
+def _named(nodes: Iterable[NodeProto]) -> dict[str, NodeProto]:
+    """The nodes by name; one without a name by its first result."""
+    return {node.name or next(iter(node.output), ""): node for node in nodes}
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more}"

@@ -1,0 +1,91 @@
+"""A model on ONNX Runtime: provider, optimizations and threads of choice, in this process or in the worker."""
+
+from __future__ import annotations
+
+import re
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from onnx import ModelProto, TensorProto
+
+from dmlc.runtime.hosts import HERE, KEYS, WORKER, ThisProcess, WorkerProcess
+
+_PREFIX = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ")
+#: Levels of graph optimizations: ONNX Runtime's default, the rewrites that keep the operators, none.
+ALL, BASIC, NONE = "all", "basic", "none"
+
+
+class OrtModel:
+    """A model loaded into ONNX Runtime.
+
+    ``folder`` is where its external data lies. ``backend`` is ``cpu`` or ``dml``, ``level`` that of graph optimizations
+    without the ``disabled`` optimizers, ``threads`` are those of a node (None for one each core), ``dims`` fixes free
+    dimensions by name. ``isolated`` models run in the worker, with limits on time and on memory, and are loaded again
+    if it ended. ``types`` are those of the outputs and ``input_types`` of the inputs, as ONNX Runtime writes them.
+
+    Raises, here and in ``run``, ``RunFailed`` if ONNX Runtime refuses the model or fails, ``DmlcError`` E0553 if the
+    provider is missing, E0560, or if isolated ``NoEvidence``, if ONNX Runtime is missing or broken.
+    """
+
+    def __init__(
+        self,
+        model: ModelProto,
+        folder: Path | None = None,
+        *,
+        backend: str = "cpu",
+        level: str = ALL,
+        disabled: Sequence[str] = (),
+        threads: int | None = None,
+        dims: Mapping[str, int] | None = None,
+        isolated: bool = False,
+    ) -> None:
+        where = None if folder is None else str(folder.absolute())
+        self._model = model if isolated else ModelProto()  # one in this process is loaded once
+        self._settings: dict[str, Any] = {"backend": backend, "level": level, "folder": where}
+        self._settings |= {"disabled": list(disabled), "threads": threads, "dims": dict(dims or {})}
+        self._host = host_of(model, folder, backend) if isolated else HERE
+        self._key, self._generation = next(KEYS), 0
+        self._load(model)
+        weakref.finalize(self, self._host.forget, self._key).atexit = False
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return tuple(self.input_types)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return tuple(self.types)
+
+    def run(self, inputs: Mapping[str, Any], wanted: Sequence[str] | None = None) -> dict[str, Any]:
+        """The outputs by name, or the ``wanted`` ones."""
+        names = list(dict.fromkeys(self.outputs if wanted is None else wanted))
+        if not names:  # asked for nothing, ONNX Runtime gives all outputs
+            return {}
+        self._host.start()
+        if self._generation != self._host.generation:
+            self._load(self._model)
+        return dict(zip(names, self._host.ask("run", self._key, names, dict(inputs)), strict=True))
+
+    def _load(self, model: ModelProto) -> None:
+        self._host.start()
+        self._generation = self._host.generation
+        data = model.SerializeToString()
+        memory = len(data) + _external_bytes(model)
+        self.input_types, self.types = self._host.ask("load", self._key, data, self._settings, memory=memory)
+
+
+def host_of(model: ModelProto, folder: Path | None, backend: str) -> ThisProcess | WorkerProcess:
+    """The process of an isolated model."""
+    return WORKER
+
+
+def plain_message(error: Exception) -> str:
+    """The message of ONNX Runtime on one line, without its kind of error."""
+    return _PREFIX.sub("", " ".join(str(error).split()))
+
+
+def _external_bytes(model: ModelProto) -> int:
+    external = (t for t in model.graph.initializer if t.data_location == TensorProto.EXTERNAL)
+    return sum(int(entry.value) for t in external for entry in t.external_data if entry.key == "length")

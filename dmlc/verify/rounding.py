@@ -1,0 +1,100 @@
+"""Numbers that are rounded otherwise: the noise of which the spread of a model's results is measured.
+
+Results that are multiples of 1/64 stay as they are: small integers and halves are computed without rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dmlc.ir import Array, Operation
+from dmlc.ops.elementwise import ELU, GELU, HARD_SIGMOID, SIGMOID, SILU, SOFTPLUS
+from dmlc.verify.inputs import Feeds
+
+#: The most units in the last place of a move.
+UNITS = 2
+#: Sums of so many terms move as single numbers do.
+_SMALL_SUM = 32
+#: Multiples of this part of 1 need no rounding.
+_PARTS = 64
+#: Bits of a number times this are as good as random in the upper places (D. Knuth, TAOCP 3, 6.4: the golden ratio).
+_GOLDEN = {2: np.uint16(0x9E37), 4: np.uint32(0x9E3779B1), 8: np.uint64(0x9E3779B97F4A7C15)}
+#: Functions whose kernels add numbers of the size of 1 or of the operand: that is how exact their results are.
+_CANCELLING = (ELU, GELU, HARD_SIGMOID, SIGMOID, SILU, SOFTPLUS)
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """One way to round otherwise. With ``ties`` it depends on nothing but a number and the seed, so that equal numbers
+    stay equal: no rounding decides which of two equal ones is the first."""
+
+    seed: int
+    ties: bool
+
+    def units(self, x: Array) -> Array:
+        """Whole numbers from -2 to 2, one for each element."""
+        if self.ties:
+            return units_of(x, self.seed)
+        return np.asarray(np.random.default_rng([self.seed, x.size]).integers(-UNITS, UNITS + 1, x.shape))
+
+    def factors(self, x: Array, terms: int = 1) -> Array:
+        """A factor near 1 for each element of a float array, of its dtype.
+
+        A sum of n ``terms`` in another order moves by up to n / 2 units (N. J. Higham, Accuracy and Stability of
+        Numerical Algorithms, 2002, section 4.2): large ones move by more than two.
+        """
+        with np.errstate(all="ignore"):
+            steps = np.where(_is_rounded(x), self.units(x), 0) * max(1.0, terms / _SMALL_SUM)
+            return np.asarray(1 + steps * np.finfo(x.dtype).eps).astype(x.dtype)
+
+    def moved(self, feeds: Feeds, fixed: frozenset[str]) -> Feeds:
+        """The float arrays that may move, rounded otherwise."""
+        moving = {n: x for n, x in feeds.items() if n not in fixed and isinstance(x, np.ndarray)}
+        return {n: self._moved(x) for n, x in moving.items() if x.dtype.kind == "f" and x.size}
+
+    def _moved(self, x: Array) -> Array:
+        """An infinity and a NaN stay what they are, and finite numbers finite."""
+        limits = np.finfo(x.dtype)
+        with np.errstate(all="ignore"):
+            wide = x.astype(np.longdouble) * (1 + self.units(x) * np.longdouble(limits.eps))
+            inside = np.clip(wide, np.longdouble(limits.min), np.longdouble(limits.max)).astype(x.dtype)
+        return np.where(np.isfinite(x), inside, x)
+
+    def result(self, op: Operation, operands: Sequence[Array | None], x: Any) -> Any:
+        """A float result of an operation as another kernel might give it."""
+        if not isinstance(x, np.ndarray | np.generic) or x.dtype.kind != "f" or not x.size:
+            return x
+        x = np.asarray(x)
+        with np.errstate(all="ignore"):
+            if op in _CANCELLING and operands[0] is not None:
+                size = np.maximum(np.abs(x), np.clip(np.abs(operands[0]), 1, 32))
+                return np.asarray(x + self.units(x) * np.finfo(x.dtype).eps * size).astype(x.dtype)
+            return np.asarray(x * self.factors(x, terms_of(op.name, operands, x)))
+
+
+def terms_of(op: str, operands: Sequence[Array | None], x: Array) -> int:
+    """The number of terms of each element that an operator adds; 1 if it adds none."""
+    source = operands[0] if operands else None
+    is_sum = op.lower().startswith("reduce") and not op.lower().endswith(("max", "min"))
+    return max(source.size // max(x.size, 1), 1) if is_sum and source is not None else 1
+
+
+def units_of(x: Array, seed: int) -> Array:
+    """Whole numbers from -2 to 2 that depend on nothing but the numbers and the seed."""
+    numbers = np.ascontiguousarray(x + x.dtype.type(0))  # -0 is 0
+    size = numbers.dtype.itemsize
+    golden = _GOLDEN[size]
+    with np.errstate(over="ignore"):
+        mixed = numbers.view(golden.dtype) + golden.dtype.type((2 * seed + 1) * 40503 % 65521)
+        mixed = (mixed ^ (mixed >> golden.dtype.type(4 * size))) * golden
+        mixed = (mixed ^ (mixed >> golden.dtype.type(4 * size))) * golden >> golden.dtype.type(8 * size - 12)
+    return np.asarray((mixed % (2 * UNITS + 1)).astype(np.int64) - UNITS).reshape(np.shape(x))
+
+
+def _is_rounded(x: Array) -> Array:
+    parts = x.astype(np.float64) * _PARTS
+    return np.asarray(np.isfinite(x) & ((parts != np.round(parts)) | (np.abs(parts) * np.finfo(x.dtype).eps > 1)))

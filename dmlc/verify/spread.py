@@ -1,0 +1,112 @@
+"""Spread of a model's results: how far they move when inputs, weights and results on the way are rounded otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dmlc.ir import Array
+from dmlc.verify.comparison import DIFFERENT, compare_values
+from dmlc.verify.inputs import Feeds
+from dmlc.verify.parts import as_one_array
+from dmlc.verify.rounding import Noise
+from dmlc.verify.subject import Subject, TraceStep
+from dmlc.verify.tolerance import REASSOCIATES
+
+#: The number of samples, and how many times further than they move a rewrite may move a result: its roundings are as
+#: many as the model's nodes.
+_TIMES, _FURTHER = 8, 8
+
+#: Functions that jump: no rounding can be promised behind them, but for operands that are not rounded.
+JUMPS = frozenset(
+    {
+        *("argmax", "argmin", "topk", "hardmax", "round", "floor", "ceil", "sign", "cast", "mod", "fmod", "floordiv"),
+        *("greater", "less", "equal", "notequal", "greaterorequal", "lessorequal", "greaterequal", "lessequal"),
+        *("nonzero", "unique", "nonmaxsuppression", "quantizelinear", "isnan", "isinf", "onehot"),
+    }
+)
+#: Functions whose results are elements of their operands, or as exact as they are.
+EXACT_OPS = frozenset(
+    {
+        *("identity", "reshape", "transpose", "squeeze", "unsqueeze", "flatten", "expand", "tile", "slice", "split"),
+        *("gather", "gatherelements", "gathernd", "scatterelements", "scatternd", "concat", "pad", "where", "compress"),
+        *("neg", "abs", "relu", "max", "min", "clip", "reducemax", "reducemin", "maxpool", "globalmaxpool"),
+        *("depthtospace", "spacetodepth", "reversesequence", "constant", "constantofshape", "full", "iota", "range"),
+    }
+)
+
+
+def jumped_on(steps: Sequence[TraceStep], feeds: Feeds) -> frozenset[str]:
+    """Return the inputs and weights that functions with jumps read directly: their ties do not depend on rounding."""
+    written = {name for step in steps for name in step.writes}
+    given = {name for step in steps for name in step.reads if name not in written}
+    exact: dict[str, frozenset[str]] = {name: frozenset([name]) for name in {*feeds, *given}}
+    out: frozenset[str] = frozenset()
+    for step in steps:
+        reads = [name for name in step.reads if name]
+        if not all(name in exact for name in reads):
+            continue
+        sources = frozenset().union(*(exact[name] for name in reads))
+        if _jumps(step):
+            out |= sources
+        if step.op in JUMPS or step.op in EXACT_OPS:
+            exact.update(dict.fromkeys(step.writes, sources))
+    return out
+
+
+def _jumps(step: TraceStep) -> bool:
+    return step.op in JUMPS or bool(step.inner & JUMPS)
+
+
+class ResultSpread:
+    """Samples of one output of a model on one input. ``steps`` are those on the way. ``fixed`` inputs and weights do not
+    move. Ties stay ties if something on the way jumps."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        feeds: Feeds,
+        output: str,
+        steps: Sequence[TraceStep],
+        fixed: frozenset[str],
+        kind: str | None,
+    ) -> None:
+        ties = any(_jumps(step) for step in steps)
+        found = subject.samples(feeds, output, fixed, [Noise(seed, ties) for seed in range(_TIMES)])
+        self._samples = [as_one_array(sample, kind) for sample in found]
+        self._name, self._kind = output, kind
+
+    def varies_in_size(self, a: Array) -> bool:
+        """Return whether a sample has another shape."""
+        return any(sample.shape != a.shape for sample in self._samples)
+
+    def within(self, a: Array, b: Any) -> Array:
+        """The elements of ``b`` that differ from those of ``a`` no more than the samples of ``a`` do."""
+        samples = self._samples
+        if self.varies_in_size(a):
+            return np.ones(a.shape, bool)
+        if not samples:
+            return np.zeros(a.shape, bool)
+        if a.dtype.kind != "f":
+            return np.asarray(np.logical_or.reduce([sample != a for sample in samples]))
+        with np.errstate(all="ignore"):
+            apart = [np.abs(sample.astype(np.float64) - a.astype(np.float64)) for sample in samples]
+            # nothing is promised if the original is a number in one sample and not in another
+            changed = np.logical_or.reduce([_sort(sample) != _sort(a) for sample in samples])
+            most = np.nan_to_num(np.fmax.reduce(apart), nan=0.0, posinf=np.inf)
+            # an element may stay where it is by chance, while those beside it move
+            slack = _FURTHER * np.maximum(most, np.median(most) if most.size else 0.0)
+            # nor if an element moves by more than the largest: it has no digit that counts
+            changed |= slack > np.abs(a[np.isfinite(a)]).max(initial=0)
+        found = compare_values(self._name, a, b, frozenset({REASSOCIATES}), self._kind, slack)
+        if found.status != DIFFERENT:
+            return np.ones(a.shape, bool)
+        outside = np.ones(a.shape, bool) if found.places is None else found.places
+        return np.asarray(changed | ~outside)
+
+
+def _sort(x: Array) -> Array:
+    """Finite, NaN, or which infinity."""
+    return np.asarray(np.where(np.isfinite(x), 0, np.where(np.isnan(x), 1, np.sign(x) + 3)))

@@ -1,0 +1,96 @@
+"""``verify`` runs models with ONNX Runtime's default optimizations too, and names what only a look inside shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper, parser
+
+import dmlc
+from tests.command_line import Run
+
+#: ONNX Runtime takes the power of four for a square, and makes a LayerNormalization of it.
+POWER = """<ir_version: 8, opset_import: ["" : 17]> g (float[5, 8] x, float[8] w, float[8] b) => (float[5, 8] y)
+<float four = {4}, float eps = {0.00001}> {
+    m = ReduceMean<axes = [1]>(x)
+    c = Sub(x, m)
+    p = Pow(c, four)
+    v = ReduceMean<axes = [1]>(p)
+    a = Add(v, eps)
+    r = Sqrt(a)
+    d = Div(c, r)
+    s = Mul(d, w)
+    y = Add(s, b)
+}"""
+GATED = """<ir_version: 8, opset_import: ["" : 17]> g (float[4, 8] x) => (float[4, 8] y) {
+    a = Abs(x)
+    n = Neg(a)
+    s = Mul(n, w)
+    [bent] p = Elu<alpha = 1.0>(s)
+    y = Max(p, low)
+}"""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_model_that_the_optimizer_changes_is_different_from_itself(command_line: Run) -> None:
+    onnx.save(parser.parse_model(POWER), "a.onnx")
+    code, out, err = command_line("verify", "a.onnx", "a.onnx")
+    assert code == 1
+    assert out.startswith("different: y on ")
+    assert "ONNX Runtime's own LayerNormFusion changes the numbers of B" in out
+    assert "E0562" in err
+
+
+def test_what_is_compiled_is_the_same_as_the_original_without_optimizations(command_line: Run) -> None:
+    onnx.save(parser.parse_model(POWER), "a.onnx")
+    assert command_line("compile", "a.onnx", "-o", "b.onnx", "--target", "onnx")[0] == 0
+    code, out, _ = command_line("verify", "a.onnx", "b.onnx")
+    assert code == 0
+    assert out.startswith("same on 24 inputs: ")
+    assert "note: the original gives other numbers in y with ONNX Runtime's default optimizations" in out
+
+
+def bent(*, weight: float = 1.0, alpha: float = 1.0) -> onnx.ModelProto:
+    model = parser.parse_model(GATED.replace("alpha = 1.0", f"alpha = {alpha}"))
+    w, low = np.linspace(0.5, weight, 8, dtype=np.float32), np.full((1, 8), 2, np.float32)
+    model.graph.initializer.extend([numpy_helper.from_array(w, "w"), numpy_helper.from_array(low, "low")])
+    return model
+
+
+def test_parts_that_no_input_reaches_are_named(command_line: Run) -> None:
+    """A maximum with 2 hides what is at most 0."""
+    onnx.save(bent(), "a.onnx")
+    onnx.save(bent(weight=0.9), "weight.onnx")
+    onnx.save(bent(alpha=0.5), "alpha.onnx")
+    code, out, _ = command_line("verify", "a.onnx", "weight.onnx")
+    assert (code, out.splitlines()[0]) == (0, "same on 24 inputs: every number is equal")
+    assert "note: 1 weight differs: w, by up to 0.1; dmlc diff A B shows it" in out
+    code, out, _ = command_line("verify", "a.onnx", "alpha.onnx")
+    assert code == 0
+    assert "note: 1 node has other attributes: bent (alpha 1.0 -> 0.5); dmlc diff A B shows it" in out
+    assert "note" not in command_line("verify", "a.onnx", "a.onnx")[1]
+
+
+def test_what_a_compilation_changes_on_purpose_is_no_note(command_line: Run) -> None:
+    onnx.save(bent(), "a.onnx")
+    assert command_line("compile", "a.onnx", "-o", "b.onnx")[0] == 0
+    assert "note" not in command_line("verify", "a.onnx", "b.onnx")[1]
+
+
+def test_likeness_in_numbers() -> None:
+    one, other = bent(), bent(weight=0.9)
+    for model in (one, other):
+        del model.graph.node[4:]
+        model.graph.node[3].output[0] = "y"
+    (found,) = dmlc.locate(one, other, search=False).verdict.to_json()["outputs"]
+    assert 10 < found["signal_to_noise"] < 120
+    assert 0.9 < found["cosine"] < 1
+    (same,) = dmlc.locate(one, one, search=False).verdict.to_json()["outputs"]
+    assert (same["signal_to_noise"], same["cosine"]) == (None, None)

@@ -1,0 +1,75 @@
+"""One judge for the command, the fuzzers and the tests: rounding and what is not defined count, and nothing more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import parser
+
+import dmlc
+from dmlc.diagnostics import Source
+from dmlc.ir import Array
+from dmlc.verify.comparison import DIFFERENT, classes, compare
+from dmlc.verify.graph_subject import GraphSubject
+from dmlc.verify.inputs import Feeds
+from dmlc.verify.judge import Judge, Terms
+from dmlc.verify.onnx_subject import OnnxSubject
+from dmlc.verify.subject import Subject
+from dmlc.verify.tolerance import REASSOCIATES
+
+pytestmark = pytest.mark.usefixtures("sessions_here")
+
+
+def judged(subject: Subject, feeds: Feeds, results: dict[str, Array]) -> dict[str, str]:
+    """The status of each output of other results on one input."""
+    own = subject.run(feeds)
+    judge = Judge(subject, None, feeds, own, Terms(classes(REASSOCIATES), {}, None, frozenset()))
+    return {
+        name: judge.judge(found, results[name])[0] if found.status == DIFFERENT else found.status
+        for name, found in compare(own, results).items()
+    }
+
+
+@pytest.mark.parametrize("opset", [8, 13, 17, 22])
+def test_rounding_is_a_few_units_and_nothing_more(opset: int) -> None:
+    text = f"""<ir_version: 8, opset_import: ["": {opset}]>
+    g (float[2,8] x) => (float[2,8] y, int64[2,1] i)
+    {{ e = Exp (x) y = Softmax (e) i = ArgMax <axis: int = 1> (y) }}"""
+    subject = OnnxSubject(parser.parse_model(text))
+    feeds = {"x": np.random.default_rng(0).normal(0, 1.5, (2, 8)).astype(np.float32)}
+    own = subject.run(feeds)
+    same = {"y": "within", "i": "exact"}
+    assert judged(subject, feeds, {**own, "y": own["y"] * np.float32(1 + 1e-6)}) == same
+    assert judged(subject, feeds, {**own, "y": own["y"] * np.float32(1.1)})["y"] == "different"
+    assert judged(subject, feeds, {**own, "i": (own["i"] + 1) % 8})["i"] == "different"
+
+
+def test_a_sum_that_overflows_in_another_order_is_not_comparable() -> None:
+    """A kernel that adds the large numbers of one sign first gets an infinity, whose sigmoid is 1."""
+    text = """model m(x: f32[3, 2, 2]) -> (y) {
+    y = cast(sigmoid(reduce_mean(x, keepdims=false)), to=u8)
+    return y
+}"""
+    subject = GraphSubject(dmlc.compile(Source("m.dml", text), target="cpu").source_graph)
+    parts = [-0.5, 0, 0.5, -0.5, 0, 0, 0.5, 0, -0.5, 0, 1, -0.5]
+    feeds = {"x": (np.array(parts) * np.finfo(np.float32).max).astype(np.float32).reshape(3, 2, 2)}
+    one: dict[str, Any] = {"y": np.array(1, np.uint8)}
+    assert judged(subject, feeds, one) == {"y": "overflowed"}
+    small = {"x": np.array(parts, np.float32).reshape(3, 2, 2)}
+    assert judged(subject, small, one) == {"y": "different"}
+
+
+def test_a_long_sum_may_be_added_one_by_one() -> None:
+    """ONNX Runtime adds 74,000 numbers one by one over some axes: the last digits of each are lost."""
+    text = """<ir_version: 8, opset_import: ["": 13]> g (float[N] x) => (float y)
+    { s = ReduceSumSquare <keepdims: int = 0> (x) y = Sqrt (s) }"""
+    subject = OnnxSubject(parser.parse_model(text))
+    x = np.random.default_rng(1).uniform(0, 3, 74_000).astype(np.float32)
+    total = np.cumsum(x * x, dtype=np.float32)[-1]
+    assert judged(subject, {"x": x}, {"y": np.sqrt(total)}) == {"y": "within"}
+    assert judged(subject, {"x": x}, {"y": np.sqrt(total) * np.float32(1.01)}) == {"y": "different"}
+    few = x[:64]
+    near = np.sqrt(np.sum(few * few)) * np.float32(1 + 4e-4)
+    assert judged(subject, {"x": few}, {"y": near}) == {"y": "different"}

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 import onnx
 from onnx import GraphProto, ModelProto, TypeProto, shape_inference
-from onnx.backend.test.case.node import collect_testcases
 
 from dmlc.inference import Fact
 from dmlc.inference.model_facts import GraphFacts, facts_of_model
@@ -22,6 +21,7 @@ from dmlc.onnx_schema.declared import contradicts
 from dmlc.onnx_schema.nested import graphs_of
 from tools.fixture_folder import fixture_folder
 from tools.fuzz import onnx_models, structure_models
+from tools.node_tests import onnx_node_tests
 
 #: A size: a number, or None where it is open.
 Sizes = Sequence["int | None"]
@@ -150,9 +150,8 @@ def _undeclare(graph: GraphProto) -> None:
 
 
 def node_tests() -> Iterator[tuple[str, ModelProto]]:
-    for case in collect_testcases(None):
-        if case.model is not None:
-            yield case.name, case.model
+    for name, case in onnx_node_tests().items():
+        yield name, case.model
 
 
 def fixtures() -> Iterator[tuple[str, ModelProto]]:

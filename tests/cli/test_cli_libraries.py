@@ -89,8 +89,13 @@ print(json.dumps({job["fault"]: (in_a_fork if hasattr(os, "fork") else anew)(job
 """
 PROGRAM = "model m(x: f32[3, 4]) -> (y) {\n    y = argmax(x, axes=[0, 1])\n    return y\n}\n"
 #: Modules that a process loads before the faults of a library: those that never import it on their own.
-BEFORE = {
-    "onnxruntime": ("dmlc.cli.compile", "dmlc.importers.model", "dmlc.codegen.onnx", "dmlc.cli.run", "dmlc.cli.bench")
+BEFORE: dict[str, tuple[str, ...]] = {
+    "onnxruntime": ("dmlc.cli.compile", "dmlc.importers.model", "dmlc.codegen.onnx", "dmlc.cli.run", "dmlc.cli.bench"),
+    "numpy": ("lark", "msgspec"),
+    "onnx": ("lark", "msgspec", "numpy"),
+    "lark": ("msgspec", "onnx"),
+    "msgspec": ("lark", "onnx"),
+    "networkx": ("dmlc.cli.compile", "dmlc.importers.model", "dmlc.codegen.onnx"),
 }
 #: Commands that need no ONNX Runtime.
 WITHOUT_RUNTIME = (
@@ -153,7 +158,7 @@ def outcomes(library: str, folder: Path) -> dict[str, list[Outcome]]:
         words = tried(library, fault)
         jobs.append({"fault": fault, "action": MISSING.get(fault, ""), "path": path, "commands": words})
     done = subprocess.run(
-        [sys.executable, "-c", DRIVER, library, *BEFORE.get(library, ())],
+        [sys.executable, "-c", DRIVER, library, *BEFORE[library]],
         input=json.dumps(jobs), cwd=folder, capture_output=True, text=True, timeout=600,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip

@@ -7,30 +7,28 @@ from __future__ import annotations
 
 import contextlib
 import re
-import warnings
 import zlib
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import ModelProto, TensorProto, defs, version_converter
-from onnx.backend.test.case.node import collect_testcases
+from onnx.reference.ops import op_pool_common
 
 import dmlc
 from dmlc.diagnostics import DmlcError
 from dmlc.importers import import_model
+from tests.rows import each_row
 from tests.versions import ONNX_RUNTIME
 from tools.model_checks import checker_complaint, session
+from tools.node_tests import RANDOM, onnx_node_tests, pool
 from tools.result_comparison import NODE_TOLERANCES, Tolerance, differences
 
 TARGETS = ("directml", "cpu", "onnx")
 #: One case in so many runs in the suite.
 SAMPLE = 12
-#: Operators whose results differ from run to run.
-_RANDOM = ("bernoulli", "dropout", "random", "training_dropout")
 #: Refusals for DirectML, each by its reason: a pattern of the case's name, one of the message.
 _REFUSED = {
     "axes that are fed cannot be folded, and DirectML does not write the result of an empty operand": (
@@ -59,13 +57,8 @@ _WRONG = (
 _EXPECTED = {name: Tolerance(1e-3, 2e-4) for name in ("float32", "float64")} | {"float16": NODE_TOLERANCES["float16"]}
 
 
-@cache
 def _all_cases() -> dict[str, Any]:
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # onnx computes infinities and overflows on purpose
-        cases = collect_testcases(None)
-    found = {case.name.removeprefix("test_"): case for case in cases if isinstance(case.model, ModelProto)}
-    return {name: case for name, case in found.items() if not name.startswith(_RANDOM)}
+    return {name: case for name, case in onnx_node_tests().items() if not name.startswith(RANDOM)}
 
 
 def _opset(model: ModelProto) -> int:
@@ -119,7 +112,7 @@ def test_node_case(name: str, request: pytest.FixtureRequest) -> None:
     """
     if name.startswith(_WRONG):
         pytest.skip("this ONNX Runtime is older than 1.24 or 1.28 and computes this form of Attention wrongly")
-    case = _all_cases()[name]
+    case = onnx_node_tests()[name]
     whole, turn = request.config.getoption("--node-tests") == "all", zlib.crc32(name.encode()) // SAMPLE
     for number, model in enumerate(_versions(case.model)):
         if number and checker_complaint(model) is not None:
@@ -194,6 +187,21 @@ def _array(x: Any) -> Any:
 
 def test_the_cases_are_there() -> None:
     assert len(_all_cases()) >= 1400
+
+
+@each_row("kind", ("AVG", "MAX", "LPPOOL"))
+@each_row(
+    ("size", "kernel", "strides"), [((9,), [2], [1]), ((6, 7), [3, 2], [2, 1]), ((5, 4, 6), [2, 2, 3], [1, 2, 3])]
+)
+def test_plain_windows_are_pooled_as_onnx_pools_them(
+    kind: str, size: tuple[int, ...], kernel: list[int], strides: list[int]
+) -> None:
+    x = np.random.default_rng(0).normal(size=(2, 3, *size)).astype(np.float32)
+    out = [(n - k) // step + 1 for n, k, step in zip(size, kernel, strides, strict=True)]
+    wanted = op_pool_common.pool(x, x.shape, kernel, strides, out, kind, p=3)
+    found = pool(x, x.shape, kernel, strides, out, kind, p=3)
+    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)  # a power of an array may differ in its last place
 
 
 def test_no_model_of_a_node_test_is_faulty() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,30 +11,23 @@ import onnx
 import pytest
 from models.fixture_parameters import parameters
 from onnx import defs, parser
-from onnx.backend.test.case.node import collect_testcases
 from onnx.reference import ReferenceEvaluator
 
 import dmlc
 from dmlc.diagnostics import DmlcError
 from tests.rows import each_row
 from tools.model_checks import run, session
+from tools.node_tests import onnx_node_tests
 
 #: Operators that came after opset 21 and have a definition.
 NEWER = ("attention_", "rotary_embedding", "rms_normalization", "swish", "tensorscatter", "tensor_scatter")
 
 
 @cache
-def every_case() -> dict[str, Any]:
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        return {case.name.removeprefix("test_"): case for case in collect_testcases(None)}
-
-
-@cache
 def cases() -> dict[str, Any]:
-    found = every_case()
+    found = onnx_node_tests()
     named = {n: c for n, c in found.items() if n.startswith(NEWER) and not n.endswith(("_expanded", "_bf16"))}
-    return {name: case for name, case in sorted(named.items()) if isinstance(case.model, onnx.ModelProto)}
+    return dict(sorted(named.items()))
 
 
 @pytest.mark.parametrize("name", [n for i, n in enumerate(cases()) if i % 4 == 0 or "causal" in n or "bool" in n])
@@ -59,11 +51,10 @@ def first_cases() -> dict[str, onnx.ModelProto]:
         if not schema.domain:
             since[schema.name] = min(schema.since_version, since.get(schema.name, schema.since_version))
     out: dict[str, onnx.ModelProto] = {}
-    for case in every_case().values():
-        if isinstance(case.model, onnx.ModelProto):
-            for node in case.model.graph.node[:1]:
-                if since.get(node.op_type, 0) > 21:
-                    out.setdefault(node.op_type, case.model)
+    for case in onnx_node_tests().values():
+        for node in case.model.graph.node[:1]:
+            if since.get(node.op_type, 0) > 21:
+                out.setdefault(node.op_type, case.model)
     return out
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import ModelProto, numpy_helper
-from onnx.backend.test.case.node import collect_testcases
 
 from dmlc.inference import Fact, has_rule
 from dmlc.ir import Dim, DimTable, substitute, symbol
 from tests.inference.infer_helpers import of_data, walk
+from tools.node_tests import onnx_node_tests
 
 #: Operators that are typed by the graphs inside them, which the importer joins.
 WITHOUT = frozenset(("If", "Loop", "Scan", "SequenceMap"))
@@ -20,10 +20,10 @@ WITHOUT = frozenset(("If", "Loop", "Scan", "SequenceMap"))
 
 def cases() -> Iterator[tuple[str, ModelProto, list[Any], list[Any]]]:
     """Each node test of dense tensors with its first data set."""
-    for case in collect_testcases(None):
+    for name, case in onnx_node_tests().items():
         for inputs, outputs in case.data_sets[:1]:
             if all(isinstance(x, (np.ndarray, np.generic)) for x in (*inputs, *outputs)):
-                yield case.name, case.model, inputs, outputs
+                yield name, case.model, inputs, outputs
 
 
 CASES = list(cases())

@@ -107,14 +107,14 @@ class Recorder:
         """
         out = []
         for emitted in self.chosen(rate):
-            model = ModelProto.FromString(emitted.data)
+            model, changed = ModelProto.FromString(emitted.data), dict[str, str]()
             source = None if emitted.source is None else ModelProto.FromString(emitted.source)
+            is_run = runs > 0 and emitted.number % runs == 0 and len(model.graph.node) <= _MOST_RUN
+            if is_run and not needs_reference(model):  # first: what it loads need not be loaded again
+                changed = optimizer_differences(model, emitted.folder) or {}
             loaded = [name for name, level in _LEVELS.items() if (emitted.data, level) in self.loaded]
             found = new_defects(model, source, emitted.folder, loaded)
-            is_run = runs > 0 and emitted.number % runs == 0 and len(model.graph.node) <= _MOST_RUN
-            if is_run and not found and not needs_reference(model):
-                changed = optimizer_differences(model, emitted.folder)
-                found = {f"numbers, optimizations {level}": text for level, text in (changed or {}).items()}
+            found = found or {f"numbers, optimizations {level}": text for level, text in changed.items()}
             if found:
                 out.append(f"{model.graph.name} for {_target(model)}: {found}")
         return out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache, partial
@@ -13,19 +12,17 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import ModelProto, TypeProto, shape_inference
-from onnx.backend.test.case.node import collect_testcases
 from onnx.numpy_helper import to_array
 
 from dmlc.ir import Array
 from dmlc.onnx_schema.moves.draft import KnownValues
 from dmlc.onnx_schema.versions import move
 from tools.fixture_folder import PARTS, cases, fixtures
+from tools.node_tests import RANDOM, onnx_node_tests
 from tools.opsets.old_models import old_models
 
 #: The opsets that sources are revised to, the oldest of the targets first; 0 is their own.
 OPSETS = (0, 11, 12, 13, 15, 17, 18, 20, 21, 22)
-#: Operators whose results differ from run to run.
-_RANDOM = ("bernoulli", "dropout", "random", "training_dropout")
 
 
 #: A model, and inputs for it by name.
@@ -54,13 +51,9 @@ class Source:
 
 @cache
 def node_tests() -> dict[str, Loaded]:
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # onnx computes infinities and overflows on purpose
-        found = collect_testcases(None)
     out: dict[str, Loaded] = {}
-    for case in found:
-        name = case.name.removeprefix("test_")
-        if isinstance(case.model, ModelProto) and not name.startswith(_RANDOM):
+    for name, case in onnx_node_tests().items():
+        if not name.startswith(RANDOM):
             names = [i.name for i in case.model.graph.input]
             feeds = [dict(zip(names, map(_fed, inputs), strict=False)) for inputs, _ in case.data_sets]
             out[name] = case.model, tuple(feeds)

@@ -57,8 +57,8 @@ class Inside:
     """A subject whose values can be read. ``nodes`` are in topological order, none for a function.
 
     ``names`` are values that another model may hold under the same name, not names that dmlc made up; None for a
-    function, whose local variables are not known before it runs. ``model`` is an ONNX model, and ``folder`` is where its
-    external data lies.
+    function, whose local variables are not known before it runs. ``model`` is an ONNX model, whose external data lies
+    in ``folder``.
     """
 
     subject: Subject

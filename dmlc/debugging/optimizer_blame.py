@@ -1,4 +1,4 @@
-"""The transformer of ONNX Runtime's optimizer that changes the numbers of a model, found by leaving transformers out."""
+"""The transformer of ONNX Runtime's optimizer that changes the numbers of a model: the one without which it does not."""
 
 from __future__ import annotations
 

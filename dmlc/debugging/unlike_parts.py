@@ -1,4 +1,4 @@
-"""Weights and attributes that differ between two models, named whatever the numbers say: an input may not reach them."""
+"""Weights and attributes that differ between two models, named whatever the numbers say: no input may reach them."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ _FAILURES = (ValueError, IndexError, ZeroDivisionError, OverflowError)
 class GraphModel:
     """The meaning of a graph. ``names`` are those of its values: of an output, its own, or ``%`` and a number.
 
-    With ``opaque``, nodes that only ONNX Runtime knows run there, each alone. Raises ``DmlcError`` E0553 for an operator
-    without a reference.
+    With ``opaque``, nodes that only ONNX Runtime knows run there, each alone. Raises ``DmlcError`` E0553 for an
+    operator without a reference.
     """
 
     def __init__(self, graph: Graph, opaque: OpaqueNodes | None = None) -> None:

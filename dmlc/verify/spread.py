@@ -61,8 +61,8 @@ def _jumps(step: TraceStep) -> bool:
 
 
 class ResultSpread:
-    """Samples of one output of a model on one input. ``steps`` are those on the way. ``fixed`` inputs and weights do not
-    move. Ties stay ties if something on the way jumps."""
+    """Samples of one output of a model on one input. ``steps`` are those on the way. ``fixed`` inputs and weights do
+    not move. Ties stay ties if something on the way jumps."""
 
     def __init__(
         self,

@@ -235,8 +235,8 @@ def _leaves_range(step: TraceStep, numbers: list[Array]) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Departures:
-    """Results of a step that are infinite or NaN although its operands are numbers: ``overflowed`` are too large, at a ``pole`` a
-    number is divided by 0 or the logarithm of 0 is taken, elsewhere the function is ``undefined``."""
+    """Results of a step that are infinite or NaN although its operands are numbers: ``overflowed`` are too large, at a
+    ``pole`` a number is divided by 0 or the logarithm of 0 is taken, elsewhere the function is ``undefined``."""
 
     overflowed: Array
     pole: Array

@@ -11,7 +11,7 @@ import dmlc
 from tests.rows import each_row
 
 PACKAGE = Path(dmlc.__file__).parent
-#: Packages that it may share: what a graph is, what its operations mean, what runs a model, errors, processes with limits.
+#: Packages that it may share: what a graph is, what its operations mean, what runs a model, errors, processes.
 SHARED = {"verify", "runtime", "ir", "ops", "diagnostics", "workers"}
 #: A module that it may share: where nodes of a file hold graphs.
 NESTED = "dmlc.onnx_schema.nested"

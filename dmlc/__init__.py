@@ -25,7 +25,6 @@ _HOMES = {
     **dict.fromkeys(("FixedText", "MadeFix", "fix"), "dmlc.api.fixing"),
     **dict.fromkeys(("Edit", "Fix"), "dmlc.diagnostics"),
     "model_facts": "dmlc.codegen.onnx.metadata",
-    "replay": "dmlc.ledgers",
     **dict.fromkeys(("DType", "f16", "f32", "f64", "i8", "i16", "i32", "i64"), "dmlc.ir.dtype"),
     **dict.fromkeys(("u8", "u16", "u32", "u64", "bool_"), "dmlc.ir.dtype"),
 }
@@ -33,7 +32,7 @@ _HOMES = {
 _ALIASES = {"bool": "bool_", "Source": "TextSource"}
 #: The packages and modules of this one. ``from dmlc import text`` asks for the name first: no reason to load others.
 _ROOMS = frozenset([
-    "api", "builder", "cli", "codegen", "debugging", "diagnostics", "importers", "inference", "ir", "ledgers",
+    "api", "builder", "cli", "codegen", "debugging", "diagnostics", "importers", "inference", "ir",
     "onnx_schema", "ops", "passes", "placement", "runtime", "std", "targets", "testing", "text",
     "verify", "workers",
 ])  # fmt: skip

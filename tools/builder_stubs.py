@@ -65,7 +65,6 @@ def package_stub() -> str:
         for name in names
     ]
     lines += [f"from dmlc.ir.dtype import {name} as {name}\n" for name in _DTYPES]
-    lines.append("from dmlc.ledgers import replay as replay\n")
     public = {
         "BisectResult",
         "DType",
@@ -86,7 +85,7 @@ def package_stub() -> str:
         "fix",
         "function",
     }
-    public |= {"locate", "model_facts", "replay", "repro", *_DTYPES, *PUBLIC}
+    public |= {"locate", "model_facts", "repro", *_DTYPES, *PUBLIC}
     return f"{_PACKAGE}\n{''.join(lines)}\n__version__: str\nbool: DType\n\n{_names(public)}"
 
 

@@ -28,7 +28,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("codegen",),
     ("runtime", "verify"),
     ("api",),
-    ("ledgers", "debugging", "std"),
+    ("debugging", "std"),
     ("testing",),
     ("cli",),
 )
@@ -52,7 +52,6 @@ LIBRARIES: dict[str, set[str]] = {
     "runtime": {"msgspec", "numpy", "onnx", "onnxruntime"},
     "verify": {"numpy", "onnx"},
     "api": {"msgspec", "numpy", "onnx"},
-    "ledgers": {"msgspec"},
     "debugging": {"msgspec", "numpy", "onnx", "networkx"},
     "std": set(),
     "testing": {"numpy", "hypothesis"},

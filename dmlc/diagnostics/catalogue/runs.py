@@ -153,22 +153,6 @@ program.artifact("hlsl")
     program=False,
 )
 
-NO_LEDGER = declare(
-    "E0429",
-    "a file that holds no ledger",
-    """`replay` takes what `dmlc compile --ledger` writes: JSON with the target, the opset, the options and every
-    rewrite. The metadata of a model holds less and cannot be replayed.""",
-    example="""
->>> dmlc.replay("head.dml", "head.npz")
-error[E0429]: head.npz is not JSON: ...
-""",
-    fixed="""
-$ dmlc compile head.dml --ledger head.json -o head.onnx
->>> dmlc.replay("head.dml", "head.json")
-""",
-    program=False,
-)
-
 NO_BACKEND = declare(
     "E0553",
     "the backend is not there",
@@ -275,21 +259,6 @@ UNKNOWN_CHOICE = declare(
 program = dmlc.compile("head.dml", allow=("rnage",))
 """,
     fixed='program = dmlc.compile("head.dml", allow=("range",))',
-    program=False,
-)
-
-OTHER_LEDGER = declare(
-    "E0559",
-    "the rewrites are not those of the ledger",
-    """A ledger is replayed rewrite by rewrite: each that is applied must be the next one of the ledger, of the same
-    rule, class and nodes, and none may be left over. Else the ledger is that of another program, of other options or
-    of another version of dmlc, or somebody changed it.""",
-    example="""
-$ dmlc compile head.dml --ledger head.json -o head.onnx
->>> dmlc.replay("neck.dml", "head.json")
-error[E0559]: rewrite 1 of the ledger, merge-reductions (reassociates): reduce_mean -> nothing, does not come about here
-""",
-    fixed='>>> dmlc.replay("head.dml", "head.json")',
     program=False,
 )
 

@@ -15,7 +15,7 @@ from dmlc.builder.functions import VARIADIC_RESULTS, python_name, results_name
 from dmlc.ir import Operation
 from dmlc.ops import OPERATIONS
 from dmlc.ops.attributes import AttributeSpec, attribute_specs
-from dmlc.ops.call import LIKE, like_attribute
+from dmlc.ops.call_attributes import LIKE, like_attribute
 from tools.generated_files import write_or_compare
 
 _PACKAGE_FOLDER = Path(__file__).parents[1] / "dmlc"

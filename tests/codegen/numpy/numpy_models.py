@@ -60,7 +60,7 @@ def source(graph: Graph, style: Style = "plain") -> str:
 
 def function(text: str, name: str = "model") -> Any:
     """The function of a generated file, run where our package does not exist."""
-    tree = ast.parse(text, feature_version=(3, 10))
+    tree = ast.parse(text, feature_version=(3, 11))
     imports = [alias.name for item in tree.body if isinstance(item, ast.Import) for alias in item.names]
     assert imports == ["numpy"]
     namespace: dict[str, Any] = {"__name__": "generated"}

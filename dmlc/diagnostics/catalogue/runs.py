@@ -189,10 +189,10 @@ NO_RUNTIME = declare(
     Reinstall one distribution, onnxruntime or on Windows onnxruntime-directml.""",
     example="""
 $ dmlc verify model.onnx fused.onnx
-error[E0560]: ONNX Runtime is not installed
+error[E0560]: onnxruntime cannot be loaded: No module named 'onnxruntime'
 """,
     fixed="""
-$ pip install onnxruntime    # on Windows with a DirectX 12 GPU: onnxruntime-directml
+$ pip install --force-reinstall onnxruntime    # on Windows with a DirectX 12 GPU: onnxruntime-directml
 $ dmlc verify model.onnx fused.onnx
 """,
     program=False,
@@ -296,10 +296,10 @@ NO_LIBRARY = declare(
     """,
     example="""
 $ dmlc compile head.dml
-error[E0561]: onnx is not installed
+error[E0561]: onnx cannot be loaded: No module named 'onnx'
 """,
     fixed="""
-$ pip install onnx
+$ pip install --force-reinstall onnx
 $ dmlc compile head.dml
 """,
     program=False,

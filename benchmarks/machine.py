@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import time
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -15,7 +15,7 @@ _LIBRARIES = ("dmlc", "onnxruntime", "onnx", "numpy", "lark", "onnxsim", "onnxsl
 def machine() -> dict[str, str]:
     """The processor, the system and the versions of what took part, with the load when the run began."""
     out = {
-        "date": datetime.now(timezone.utc).date().isoformat(),
+        "date": datetime.now(UTC).date().isoformat(),
         "system": platform.platform(),
         "processor": _processor(),
         "cores": str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()),

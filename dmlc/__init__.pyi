@@ -123,7 +123,6 @@ from dmlc.ir.dtype import u8 as u8
 from dmlc.ir.dtype import u16 as u16
 from dmlc.ir.dtype import u32 as u32
 from dmlc.ir.dtype import u64 as u64
-from dmlc.ledgers import replay as replay
 
 __version__: str
 bool: DType
@@ -211,7 +210,6 @@ __all__ = [
     "reduce_sum",
     "reduce_sum_square",
     "relu",
-    "replay",
     "repro",
     "reshape",
     "rms_norm",

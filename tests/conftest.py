@@ -4,7 +4,6 @@ import gc
 import os
 import sys
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ sys.path.append(str(Path(__file__).parents[1]))
 from models.emitted_models import SAMPLE, recorded
 
 from dmlc.cli.main import main
-from dmlc.runtime import import_trials
 from tests import local_sessions
 from tests.command_line import Run
 
@@ -128,22 +126,6 @@ def command_line(capsys: pytest.CaptureFixture[str]) -> Run:
         return code, out, err
 
     return run
-
-
-start_import, result_of_import = import_trials._start, import_trials._result
-
-
-@cache
-def trial_of(name: str) -> import_trials.Trial:
-    """The trial import of a library of this environment."""
-    return result_of_import(start_import(name))
-
-
-@pytest.fixture
-def libraries_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """``dmlc doctor`` imports each library in a process of its own; here once for all tests that use this."""
-    monkeypatch.setattr(import_trials, "_start", lambda name: name)
-    monkeypatch.setattr(import_trials, "_result", trial_of)
 
 
 @pytest.fixture

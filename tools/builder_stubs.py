@@ -5,17 +5,18 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from dmlc.builder import PUBLIC, operations
+from dmlc.builder import operations
 from dmlc.builder.functions import VARIADIC_RESULTS, python_name, results_name
 from dmlc.ir import Operation
 from dmlc.ops import OPERATIONS
 from dmlc.ops.attributes import AttributeSpec, attribute_specs
-from dmlc.ops.call import LIKE, like_attribute
+from dmlc.ops.call_attributes import LIKE, like_attribute
 from tools.generated_files import write_or_compare
 
 _PACKAGE_FOLDER = Path(__file__).parents[1] / "dmlc"
@@ -39,55 +40,19 @@ _PACKAGE = '''\
 # ruff: noqa: A004
 '''
 
-#: Names that the package has for others.
-_ALIASES = {"TextSource": "Source"}
-_DTYPES = ("bool_", "f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
-
 
 def package_stub() -> str:
     """The stub of ``dmlc`` itself."""
-    imports = {
-        "dmlc": ["api", "debugging", "std", "testing", "verify"],
-        "dmlc.api": ["Program", "TextSource", "compile"],
-        "dmlc.api.decomposition": ["decompose"],
-        "dmlc.api.fixing": ["FixedText", "MadeFix", "fix"],
-        "dmlc.api.functions": ["function"],
-        "dmlc.builder": ["Graph", "Tensor", "constant", "onnx", "size"],
-        "dmlc.builder.operations": sorted(operations.__all__),
-        "dmlc.codegen.onnx.metadata": ["model_facts"],
-        "dmlc.debugging": ["BisectResult", "LocatedVerdict", "ModelDiff", "Repro", "bisect", "diff", "locate", "repro"],
-        "dmlc.diagnostics": ["Diagnostic", "DmlcError", "Edit", "Fix"],
-        "dmlc.ir.dtype": ["DType"],
-    }
+    package = importlib.import_module("dmlc")
+    names = [("dmlc", name) for name in package._MODULES]
+    names += [(module, name) for name, module in package._MODULE_OF.items() if name != "bool"]  # Python's bool
+    names += [("dmlc.builder.operations", name) for name in operations.__all__]
+    there = package._NAME_THERE
     lines = [
-        f"from {home} import {name} as {_ALIASES.get(name, name)}\n"
-        for home, names in imports.items()
-        for name in names
+        f"from {module} import {there.get(name, name)} as {name}\n"
+        for module, name in sorted(names, key=lambda pair: (pair[0], _order(there.get(pair[1], pair[1]))))
     ]
-    lines += [f"from dmlc.ir.dtype import {name} as {name}\n" for name in _DTYPES]
-    lines.append("from dmlc.ledgers import replay as replay\n")
-    public = {
-        "BisectResult",
-        "DType",
-        "Diagnostic",
-        "DmlcError",
-        "Edit",
-        "Fix",
-        "FixedText",
-        "LocatedVerdict",
-        "MadeFix",
-        "ModelDiff",
-        "Program",
-        "Repro",
-        "Source",
-        "bisect",
-        "decompose",
-        "diff",
-        "fix",
-        "function",
-    }
-    public |= {"locate", "model_facts", "replay", "repro", *_DTYPES, *PUBLIC}
-    return f"{_PACKAGE}\n{''.join(lines)}\n__version__: str\nbool: DType\n\n{_names(public)}"
+    return f"{_PACKAGE}\n{''.join(lines)}\n__version__: str\nbool: DType\n\n{_names(package.__all__)}"
 
 
 def operations_stub() -> str:
@@ -99,13 +64,14 @@ def operations_stub() -> str:
     return "\n".join(parts)
 
 
+def _order(name: str) -> tuple[bool, list[tuple[int, str]]]:
+    """Ruff's order of names: classes first, numbers by their value."""
+    return not name[0].isupper(), [(int(p) if p.isdigit() else -1, p) for p in re.split(r"(\d+)", name)]
+
+
 def _names(names: Iterable[str]) -> str:
-    """``__all__`` in ruff's order: classes first, numbers by their value."""
-
-    def key(name: str) -> tuple[bool, list[tuple[int, str]]]:
-        return not name[0].isupper(), [(int(p) if p.isdigit() else -1, p) for p in re.split(r"(\d+)", name)]
-
-    return "__all__ = [\n" + "".join(f'    "{name}",\n' for name in sorted(names, key=key)) + "]\n"
+    """Return ``__all__``."""
+    return "__all__ = [\n" + "".join(f'    "{name}",\n' for name in sorted(set(names), key=_order)) + "]\n"
 
 
 def _has_named_results(op: Operation) -> bool:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
 from dmlc.api import opsets
-from dmlc.api.arguments import REWRITES, check_argument, check_arguments
+from dmlc.api.arguments import check_arguments
 from dmlc.api.chosen_target import chosen_target
 from dmlc.api.kinds import SUFFIXES, kind_of
 from dmlc.api.load_result import LoadCheck, blaming
@@ -61,7 +60,6 @@ def compile(
     accumulate: str | None = None,
     fuse: Sequence[str] = (),
     limits: Mapping[str, int] | None = None,
-    expected: Sequence[Mapping[str, Any]] | None = None,
 ) -> Program:
     """Compile a ``.dml`` or ``.onnx`` file, a builder's graph or an ONNX model for a target.
 
@@ -77,19 +75,18 @@ def compile(
     Rules named in ``skip_rules`` do not fire. With ``only_rules`` only those fire, and the mandatory ones.
     ``lower_hardmax`` lowers hardmax over one axis too. ``f64="f32"`` computes f64 in f32; inputs and outputs keep their
     types. ``accumulate="f32"`` computes in f32 the squares and products of f16 before a sum or a mean.
-    ``fuse=("attention",)`` makes attention one operator where that saves operators (``directml``). If rewrites are
-    ``expected``, others are an error: see ``replay``. ``progress`` is called with each pass's name before it runs.
+    ``fuse=("attention",)`` makes attention one operator where that saves operators (``directml``).
+    ``progress`` is called with each pass's name before it runs.
     ``strict`` makes warnings, but not advice, errors; it raises these and those of ``require_sound``. The source is not
     changed. Raises ``DmlcError``.
     """
     check_arguments(exact=exact, strict=strict, lower_hardmax=lower_hardmax, progress=progress)
-    check_argument("expected", expected, REWRITES)
     goal = chosen_target(target, feature_level)
     chosen, classes = chosen_opset(goal, opset), chosen_classes(exact, allow)
     numbers, (skipped, only) = chosen_numbers(f64, accumulate, classes), chosen_rules(skip_rules, only_rules)
     options = Options(goal, chosen, classes, lower_hardmax, skipped, only, progress, *numbers, limits=Limits.of(limits))
     options = replace(options, fuse_attention=chosen_fusions(fuse, goal), ranges=checked_ranges(ranges))
-    options = replace(options, binding=checked_binding(bind), shapes=checked_shapes(shapes), expected=expected)
+    options = replace(options, binding=checked_binding(bind), shapes=checked_shapes(shapes))
     choice, sets = choice_of(model, include), checked_profiles(profiles, options.binding)
     with naming(name_of(source)):
         program = _program(source, choice, options, asked=opset is not None)
@@ -122,7 +119,7 @@ def _profiles(
     out = {}
     for sizes in sets:
         dim_places(program.signature, sizes)
-        given = replace(options, binding={**options.binding, **sizes}, profile=sizes, expected=None)
+        given = replace(options, binding={**options.binding, **sizes}, profile=sizes)
         out[tuple(sizes.items())] = _program(source, choice, given, asked=asked)
     return out
 

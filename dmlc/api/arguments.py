@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from dmlc.codegen.ledger import REWRITE_FIELDS, wrong_field
 from dmlc.diagnostics import did_you_mean, fail
 from dmlc.diagnostics.catalogue.runs import UNKNOWN_CHOICE
 from dmlc.ir.history import CLASSES
@@ -61,12 +60,6 @@ def _is_allowed(value: Any) -> bool:
     return all(isinstance(name, str) and name in CLASSES for name in names)
 
 
-def _is_ledger_rows(value: Any) -> bool:
-    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
-        return False
-    return all(isinstance(row, Mapping) and not wrong_field(row, REWRITE_FIELDS) for row in value)
-
-
 def _one_of(words: Sequence[str], *, optional: bool = False) -> ArgumentKind:
     def takes(value: Any) -> bool:
         return (value is None and optional) or (isinstance(value, str) and value in words)
@@ -81,10 +74,6 @@ _FUNCTION = ArgumentKind(lambda value: value is None or callable(value), "a func
 _BY_NAME = ArgumentKind(lambda value: value is None or _is_by_name(value), "a dict of arrays by name")
 #: Number of made-up inputs.
 COUNT = ArgumentKind(lambda value: _is_integer(value, 1, _MOST_INPUTS), "a number from 1 to 2^31 - 1")
-#: Rewrites as a ledger has them.
-REWRITES = ArgumentKind(
-    lambda value: value is None or _is_ledger_rows(value), 'a list of rewrites, as ledger_document()["rewrites"]'
-)
 
 #: The kind of each argument, by its name, which means the same in every function.
 KINDS: Mapping[str, ArgumentKind] = {
@@ -111,9 +100,6 @@ KINDS: Mapping[str, ArgumentKind] = {
     ),
     "state": ArgumentKind(lambda value: value is None or _is_path(value), "the path of a file"),
     "path": ArgumentKind(_is_path, "the path of a file"),
-    "ledger": ArgumentKind(
-        lambda value: isinstance(value, Mapping) or _is_path(value), "the path of a ledger, or its data"
-    ),
     "value": _TEXT,
     "model": _TEXT,
     "name": _TEXT,

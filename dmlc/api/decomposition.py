@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from dmlc import api
-from dmlc.api.arguments import REWRITES, check_argument, check_arguments
+from dmlc.api.arguments import check_arguments
 from dmlc.api.chosen_target import chosen_target
 from dmlc.api.program import Program, emitted
 from dmlc.api.sources import ProgramSource, name_of, onnx_model
@@ -46,7 +46,6 @@ def decompose(
     include: Sequence[str | os.PathLike[str]] = (),
     limits: Mapping[str, int] | None = None,
     progress: Callable[[str], None] | None = None,
-    expected: Sequence[Mapping[str, Any]] | None = None,
 ) -> Program:
     """Write operators of a model in primitive ones: the reverse of fusion, for drivers that get a fused one wrong.
 
@@ -54,10 +53,9 @@ def decompose(
     those of every domain); without it all that can be decomposed are. All other nodes stay as the model has them, at
     its opset. A ``.dml`` program or a builder's graph is compiled for the target first. The result is of the class
     ``reassociates``. Raises ``DmlcError``: E0556 (exit code 2) for a name that cannot be decomposed, E0509 where a
-    node of a named operator cannot be, and the errors of ``compile``. ``expected`` as for ``compile``.
+    node of a named operator cannot be, and the errors of ``compile``.
     """
     check_arguments(model=model, include=include, progress=progress)
-    check_argument("expected", expected, REWRITES)
     chosen = chosen_operators(ops)
     within, goal = Limits.of(limits), chosen_target(target, None)
     with naming(name_of(source)):
@@ -66,7 +64,7 @@ def decompose(
             program = api.compile(source, target=goal, model=model, include=include, limits=limits, progress=progress)
             found = program.to_onnx(), emitted(program, "onnx").folder
         options = Options(goal, goal.opset, frozenset((EXACT, REASSOCIATES)), lower_hardmax=False, limits=within)
-        options = replace(options, decompose=chosen, progress=progress, expected=expected)
+        options = replace(options, decompose=chosen, progress=progress)
         program = _decomposed(*found, options)
         program.source_name = name_of(source)
         if ops is not None:

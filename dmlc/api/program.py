@@ -111,8 +111,7 @@ class Program:
         return tuple(self._lower(self.target).context.ledger)
 
     def ledger_document(self) -> dict[str, Any]:
-        """The ledger with the target, the opset and the options, as plain data: what ``--ledger`` writes and ``replay``
-        takes."""
+        """The ledger with the target, the opset and the options, as plain data: what ``--ledger`` writes."""
         asked = self._options.asked()
         return ledger_document(self.signature.name, self.target.name, self.opset, asked, self.ledger)
 

@@ -15,7 +15,7 @@ from dmlc.diagnostics.catalogue.shapes import OPERAND_COUNT
 from dmlc.diagnostics.counted import counted
 from dmlc.ir import Operation
 from dmlc.ops.attributes import attribute_specs
-from dmlc.ops.call import LIKE, like_attribute
+from dmlc.ops.call_attributes import LIKE, like_attribute
 from dmlc.ops.move import SPLIT
 
 #: Operations with as many results as an attribute says: they return a tuple, even of one.

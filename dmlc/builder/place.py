@@ -25,7 +25,7 @@ class PythonSpan(Span):
     """A call in a Python file, noted as its code object and instruction.
 
     Line numbers are found by walking the code's position table, which is slow in a long function, so it happens when
-    a message wants them. Columns exist from Python 3.11 on; before, the whole line is meant.
+    a message wants them. Without columns, which ``python -X no_debug_ranges`` leaves out, the whole line is meant.
     """
 
     __slots__ = ("_code", "_instruction")
@@ -80,24 +80,16 @@ def caller() -> PythonSpan | None:
 @lru_cache(maxsize=4096)
 def _positions(code: CodeType, instruction: int) -> tuple[int, int, int, int]:
     """Line, column, end line, end column, as spans count them."""
-    line = code.co_firstlineno
-    table = _table(code)
-    if table:
-        first, last, start, end = table[instruction // 2]
-        if first is None or last is None or start is None or end is None:
-            return _whole_line(code.co_filename, first or line)
-        return first, _column(code.co_filename, first, start), last, _column(code.co_filename, last, end)
-    for begin, stop, at in code.co_lines():
-        if begin <= instruction < stop and at is not None:
-            line = at
-    return _whole_line(code.co_filename, line)
+    first, last, start, end = _table(code)[instruction // 2]
+    if first is None or last is None or start is None or end is None:
+        return _whole_line(code.co_filename, first or code.co_firstlineno)
+    return first, _column(code.co_filename, first, start), last, _column(code.co_filename, last, end)
 
 
 @lru_cache(maxsize=4)
 def _table(code: CodeType) -> Sequence[tuple[int | None, int | None, int | None, int | None]]:
-    """Line, end line, column and end column of every instruction, each two bytes long; empty before Python 3.11."""
-    positions = getattr(code, "co_positions", None)
-    return () if positions is None else tuple(positions())
+    """Line, end line, column and end column of every instruction, each two bytes long."""
+    return tuple(code.co_positions())
 
 
 def _whole_line(filename: str, line: int) -> tuple[int, int, int, int]:

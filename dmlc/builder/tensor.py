@@ -27,7 +27,8 @@ from dmlc.diagnostics.limits import DEFAULTS
 from dmlc.ir import DTYPE_BY_NAME, Array, Dim, DType, Operation, OpError, as_dtype
 from dmlc.ir.size_number import Arithmetic
 from dmlc.ops import INFIX, OPERATIONS, PREFIX
-from dmlc.ops.call import LIKE, Argument, CallSite, call_results, diagnose
+from dmlc.ops.call import Argument, CallSite, call_results, diagnose
+from dmlc.ops.call_attributes import LIKE
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.indexing import SliceItem, index_tensor, place_of
 
@@ -328,7 +329,7 @@ def in_python(diagnostic: Diagnostic) -> Diagnostic:
     help = re.sub(r"\(operand \d+ as (\w+)\)", r'dmlc.cast(y, to="\1")', help)
     help = re.sub(r"^(write it, such as \w+)=(?!true|false)([a-z]\w*)$", r'\1="\2"', help)
     help = re.sub(r"^(write |write it, such as \w+=)(true|false)$", lambda found: found[1] + found[2].title(), help)
-    return replace(diagnostic, help=re.sub(r"\((\S+) as (\w+)\)", _astype, help))
+    return replace(diagnostic, help=re.sub(r"\((\(.*?\)|\S+) as (\w+)\)", _astype, help))
 
 
 def _astype(cast: re.Match[str]) -> str:

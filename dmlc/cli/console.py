@@ -113,9 +113,9 @@ class Console:
 
         Raises ``error`` again if it is an ``OSError`` or a ``SystemExit`` of dmlc itself.
         """
-        from dmlc.diagnostics.libraries import library_error
+        from dmlc.diagnostics.libraries import unusable_library
 
-        found = library_error(error)
+        found = unusable_library()
         if found is not None:
             return self.fail(found)
         if isinstance(

@@ -10,17 +10,18 @@ import argparse
 import platform
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import asdict
 
 from dmlc import __version__
 from dmlc.cli.console import Console
 from dmlc.cli.layout import table
 from dmlc.cli.options import add_report_options
+from dmlc.diagnostics import DmlcError
 from dmlc.diagnostics.counted import counted
-from dmlc.diagnostics.libraries import LIBRARIES, library_error, one_line, package_to_install
+from dmlc.diagnostics.libraries import LIBRARIES, one_line, package_to_install, require
 from dmlc.runtime.directml_device import DirectMLDevice, directml_device
 from dmlc.runtime.distributions import RuntimeDistribution, package_folder, runtime_distributions
-from dmlc.runtime.import_trials import Trial, try_imports
 
 _DML, _RUNTIME = "DmlExecutionProvider", "onnxruntime"
 
@@ -30,21 +31,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    trials = try_imports()
+    versions, errors = _libraries()
     runtimes = runtime_distributions()
-    providers = trials[_RUNTIME].providers
-    kernels, problem = _cpu_kernels(trials)
+    providers = [] if _RUNTIME in errors else list(require(_RUNTIME).get_available_providers())
+    kernels, problem = _cpu_kernels(errors)
     device = _device() if sys.platform == "win32" else None
-    missing = [name for name, trial in trials.items() if trial.missing]
-    broken = {name: trial.error for name, trial in trials.items() if trial.version is None and not trial.missing}
+    missing = [name for name, error in errors.items() if _is_missing(name, error)]
+    broken = {name: _reason(error) for name, error in errors.items() if name not in missing}
     mixed = _mixed(runtimes)
-    advice = [*_library_advice(missing, broken, runtimes), *_runtime_advice(runtimes)]
-    if trials[_RUNTIME].version is not None and _DML not in providers:
+    advice = [*_library_advice(errors, runtimes), *_runtime_advice(runtimes)]
+    if _RUNTIME in versions and _DML not in providers:
         advice.append(_directml_advice(runtimes))
     if problem:
         advice.append(f"Target cpu is made for the kernels in the data file: {problem}.")
     rows = [["python", platform.python_version()], ["dmlc", __version__], ["system", platform.platform()]]
-    rows += [[name, _state(trial)] for name, trial in trials.items()]
+    states = versions | dict.fromkeys(missing, "missing") | {name: f"broken: {why}" for name, why in broken.items()}
+    rows += [[name, states[name]] for name in LIBRARIES]
     rows += [["runtime package", _runtime_line(each)] for each in runtimes]
     rows += [["target cpu", kernels], ["providers", ", ".join(providers) or "none"]]
     if device is not None:
@@ -59,10 +61,10 @@ def run(args: argparse.Namespace, console: Console) -> int:
             "python": platform.python_version(),
             "dmlc": __version__,
             "system": platform.platform(),
-            "libraries": {name: trial.version for name, trial in trials.items()},
+            "libraries": {name: versions.get(name) for name in LIBRARIES},
             "runtimes": [_runtime_json(each) for each in runtimes],
             "cpu_kernels": kernels,
-            "providers": list(providers),
+            "providers": providers,
             "directml": None if device is None else asdict(device),
             "missing": missing,
             "broken": broken,
@@ -76,49 +78,51 @@ def run(args: argparse.Namespace, console: Console) -> int:
 # --- libraries
 
 
-def _state(trial: Trial) -> str:
-    return trial.version or ("missing" if trial.missing else f"broken: {trial.error}")
+def _libraries() -> tuple[dict[str, str], dict[str, DmlcError]]:
+    """Return the versions of the libraries that can be loaded, and the errors of the others."""
+    versions, errors = {}, {}
+    for name in LIBRARIES:
+        try:
+            with redirect_stdout(sys.stderr):  # a broken library may print
+                versions[name] = str(getattr(require(name), "__version__", "of unknown version"))
+        except DmlcError as error:
+            errors[name] = error
+    return versions, errors
 
 
-def _library_advice(
-    missing: Sequence[str], broken: Mapping[str, str], runtimes: Sequence[RuntimeDistribution]
-) -> Iterator[str]:
-    for name in missing:
-        yield f"{name} is missing ({LIBRARIES[name].purpose}): pip install {package_to_install(name)}"
-    for name, error in broken.items():
-        needed = [each for each in missing if f"'{each}'" in error]
-        if needed:
-            yield f"{name} cannot be imported without {needed[0]}."
-            continue
-        text = f"{name} ({LIBRARIES[name].purpose}) cannot be imported: {error}"
+def _is_missing(name: str, error: DmlcError) -> bool:
+    return isinstance(error.__cause__, ModuleNotFoundError) and error.__cause__.name == name
+
+
+def _reason(error: DmlcError) -> str:
+    """The message without the name of the library."""
+    return error.diagnostics[0].message.partition(": ")[2]
+
+
+def _library_advice(errors: Mapping[str, DmlcError], runtimes: Sequence[RuntimeDistribution]) -> Iterator[str]:
+    for name, error in errors.items():
         here = [each.name for each in runtimes if each.imported] if name == _RUNTIME else []
-        if len(here) > 1 or (_mixed(runtimes) and name == _RUNTIME):
-            yield text  # the advice on the packages follows
+        message = error.diagnostics[0].message
+        if len(here) > 1 or (here and _mixed(runtimes)):
+            yield message  # the advice on the packages follows
         else:
-            yield f"{text}\n  pip install --force-reinstall {here[0] if here else package_to_install(name)}"
+            yield f"{message}\n  pip install --force-reinstall {here[0] if here else package_to_install(name)}"
 
 
-def _cpu_kernels(trials: Mapping[str, Trial]) -> tuple[str, str]:
+def _cpu_kernels(errors: Mapping[str, DmlcError]) -> tuple[str, str]:
     """Return where target ``cpu`` reads its kernels, and why that is not the installed library."""
-    needed = [name for name in ("numpy", "onnx") if trials[name].version is None]
+    needed = [name for name in ("msgspec", "numpy", "onnx") if name in errors]
     if needed:
         return "none", f"reading those of the installed library needs {needed[0]}"
-    trial = trials[_RUNTIME]
     try:
         from dmlc.runtime.installed_kernels import installed
         from dmlc.targets import kernel_table, load_target
 
-        if trial.version is None and not trial.missing:  # importing it may end this process
-            table, problem = None, f"onnxruntime cannot be imported: {trial.error}"
-        else:
-            found = installed()
-            table, problem = found.table, found.problem
-        table = table or kernel_table(load_target("cpu"))
-    except Exception as error:
-        if library_error(error) is None:
-            raise
+        found = installed()
+        table = found.table or kernel_table(load_target("cpu"))
+    except Exception as error:  # a library that can be imported may lack anything else
         return "none", one_line(error)
-    return ("none" if table is None else table.source), problem
+    return ("none" if table is None else table.source), found.problem
 
 
 # --- packages of ONNX Runtime

@@ -35,26 +35,6 @@ class AppliedRewrite(Protocol):
     def after(self) -> Sequence[str]: ...
 
 
-def is_texts(value: Any) -> bool:
-    """Return whether the value is a list of texts."""
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-
-#: The fields of a rewrite that a ledger must have, and whether a value is one of each.
-REWRITE_FIELDS: Mapping[str, Callable[[Any], bool]] = {
-    "rule": lambda value: isinstance(value, str),
-    "class": lambda value: isinstance(value, str),
-    "text": lambda value: isinstance(value, str),
-    "before": is_texts,
-    "after": is_texts,
-}
-
-
-def wrong_field(row: Mapping[str, Any], fields: Mapping[str, Callable[[Any], bool]]) -> str:
-    """Return the first field that is missing or has another form; empty if there is none."""
-    return next((name for name, has_form in fields.items() if name not in row or not has_form(row[name])), "")
-
-
 def ledger_rows(entries: Iterable[AppliedRewrite], place: Callable[[Span], str] = str) -> list[dict[str, Any]]:
     """Each rewrite: its rule, class, what it did in words, the nodes that went and those that came, source places."""
     return [

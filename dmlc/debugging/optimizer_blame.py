@@ -1,4 +1,4 @@
-"""The transformer of ONNX Runtime's optimizer that changes the numbers of a model: the one without which it does not."""
+"""The transformer of ONNX Runtime's optimizer that changes the numbers of a model."""
 
 from __future__ import annotations
 

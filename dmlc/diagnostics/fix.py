@@ -113,8 +113,8 @@ def sentences(*parts: str) -> str:
 
 
 def fix_of(help: Help, primary: Span | None) -> Fix | None:
-    """The fix that a help proposes at the primary place; None for words alone, and in Python files: their columns are
-    not known before Python 3.11."""
+    """The fix that a help proposes at the primary place; None for words alone, and in Python files: proposals are in
+    the words of the language."""
     if not isinstance(help, Proposal):
         return None
     edits = []

@@ -93,8 +93,8 @@ class Span:
     @property
     def place(self) -> str:
         """``head.dml:12:5``, as written into files: the file's name without its folder, and in a Python file no column,
-        for Python reports it from 3.11 on only. So the bytes depend neither on where a program lies nor on the Python.
-        A name that is not UTF-8 has escapes."""
+        which ``python -X no_debug_ranges`` does not report. So the bytes depend neither on where a program lies nor on
+        how Python was started. A name that is not UTF-8 has escapes."""
         name = self.source.name.replace("\\", "/").rpartition("/")[2].encode("utf-8", "backslashreplace").decode()
         return f"{name}:{self.line}" if self.source.is_python else f"{name}:{self.line}:{self.column}"
 

@@ -225,7 +225,8 @@ class NodeReader:
         if any(n is None or v.type.dtype.is_float for n, v in zip(numbers, results, strict=False)):
             return
         for name, value, known in zip(listed.outputs, results, numbers, strict=False):
-            data = np.asarray(known, dtype=value.type.dtype.numpy).reshape(value.shape)
+            shape: Any = value.shape
+            data = np.asarray(known, dtype=value.type.dtype.numpy).reshape(shape)
             constant = self.scope.constant(Tensor(data), value.name)
             self.scope.facts.certain[constant] = self.scope.facts.certain_of(value)
             self.scope.define(name, constant)

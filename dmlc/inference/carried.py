@@ -47,9 +47,11 @@ from dmlc.onnx_schema.schemas import DOMAIN_VERSIONS, Formal, Schema, find_schem
 from dmlc.onnx_schema.types import DTYPE_OF, ELEMENT_TYPE, type_proto
 from dmlc.onnx_schema.values import AttributeValue, attribute_protos, canonical_attributes
 from dmlc.onnx_schema.versions import unchanged
+from dmlc.ops import INFIX
 from dmlc.ops.attributes import show
-from dmlc.ops.call import Argument, CallSite, diagnose, literal_value, no_dtype
+from dmlc.ops.call import Argument, CallSite, bind_operands, check_constants, diagnose, literal_value, no_dtype
 from dmlc.ops.constant import constant_of
+from dmlc.ops.rules import check_sizes
 
 if TYPE_CHECKING:
     from onnx.reference import ReferenceEvaluator
@@ -260,6 +262,15 @@ _IMPURE = frozenset(
 )
 
 
+#: Operators that are operations of the language for the dtypes that the symbol does not take: ``Div`` of integers.
+_OWN = {op.onnx_title: op for op in INFIX.values() if op.symbol_dtypes}
+
+
+def _is_own(op: Operation, operands: Sequence[Argument]) -> bool:
+    dtypes = [v.type.dtype for v in operands if isinstance(v, Value)]
+    return bool(dtypes) and all(d in op.operands[0].dtypes and not op.has_symbol_for(d) for d in dtypes)
+
+
 def carry(
     graph: Graph,
     domain: str,
@@ -271,11 +282,16 @@ def carry(
 ) -> Node:
     """Add a carried operator: ``operands`` as written (None for an absent one), ``attributes`` by ONNX's names.
 
-    Typed by the operator's rule at ``graph.opset``. Raises ``DmlcError`` E0504 for an unknown operator, E0501 for one
-    that came later, E03 for operands and attributes that the schema does not take, E0505 where ONNX refuses
-    the call, E0506 where the type of a result is not known.
+    Typed by the operator's rule at ``graph.opset``; ``Div`` of integers becomes the operation of the language.
+    Raises ``DmlcError`` E0504 for an unknown operator, E0501 for one that came later, E03 for operands and attributes
+    that the schema does not take, E0505 where ONNX refuses the call, E0506 where the type of a result is not known.
     """
+    own = _OWN.get(op_type) if not domain and not attributes and results == 1 else None
     try:
+        if own is not None and _is_own(own, operands):
+            bound = bind_operands(graph, own, operands, site)
+            check_constants(own, bound)
+            return check_sizes(graph.add(own, bound, own.attributes(), spans=site.spans))
         values, record = _bound(graph, graph.opset, (domain, op_type), operands, attributes, results, site)
         record = replace(record, numbers=_numbers(values, graph.opset))
         record = _with_sizes(graph, record, tuple([None if v is None else v.type for v in values]))

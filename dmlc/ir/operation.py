@@ -182,10 +182,11 @@ class Operation(Struct, frozen=True, eq=False, kw_only=True, dict=True):
     """One operation. Compared by identity; ``name`` is how programs call it, ``title`` names its nodes in an emitted
     model where that is not the name in camel case.
 
-    ``symbol`` is the infix or prefix spelling. ``check`` refuses calls with senseless constants (a division by
-    zero); nodes that passes make are not checked. ``pure`` operations may be merged and removed. ``notes`` are
-    the sentences of ``docs/semantics.md``: ``nan``, ``overflow``,
-    ``empty``, ``ties`` and the like; ``source`` the page that the rule comes from.
+    ``symbol`` is the infix or prefix spelling. Where ``symbol_dtypes`` are given, it takes these alone, and a program
+    calls the operation of other dtypes by ``onnx_title``, as an ONNX operator. ``check`` refuses calls with senseless
+    constants (a division by zero); nodes that passes make are not checked. ``pure`` operations may be merged and
+    removed. ``notes`` are the sentences of ``docs/semantics.md``: ``nan``, ``overflow``, ``empty``, ``ties`` and the
+    like; ``source`` the page that the rule comes from.
     """
 
     name: str
@@ -197,6 +198,7 @@ class Operation(Struct, frozen=True, eq=False, kw_only=True, dict=True):
     summary: str
     title: str = ""
     symbol: str | None = None
+    symbol_dtypes: tuple[DType, ...] = ()
     check: ConstantCheck | None = None
     pure: bool = True
     source: str = ""
@@ -211,6 +213,10 @@ class Operation(Struct, frozen=True, eq=False, kw_only=True, dict=True):
     def onnx_title(self) -> str:
         """The title of its nodes: its name in ONNX's manner, where no other is declared."""
         return self.title or "".join([word.title() for word in self.name.split("_")])
+
+    def has_symbol_for(self, dtype: DType) -> bool:
+        """Return whether a program writes the operation on operands of the dtype with its symbol."""
+        return self.symbol is not None and (not self.symbol_dtypes or dtype in self.symbol_dtypes)
 
     def __repr__(self) -> str:
         return f"<operation {self.name}>"

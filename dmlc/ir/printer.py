@@ -344,8 +344,8 @@ def _dtype_is_given(node: Node, index: int) -> bool:
 
 
 def _infix(node: Node, operands: list[str]) -> str | None:
-    symbol = node.op.symbol
-    if symbol is None:
+    symbol, first = node.op.symbol, node.operands[0] if node.operands else None
+    if symbol is None or (first is not None and not node.op.has_symbol_for(first.type.dtype)):
         return None
     if len(operands) == 2:
         return f"{operands[0]} {symbol} {operands[1]}"
@@ -373,7 +373,7 @@ def _call(node: Node, write: Callable[[Dim], str]) -> tuple[str, list[str]]:
         default = getattr(attributes, getattr(default, "text", ""), default)  # one that is another attribute's value
         if not _is_default(value, default, rank + extra):
             keywords.append(f"{name}={_text(value, write=write)}")
-    return node.op.name, keywords
+    return f"onnx.{node.op.onnx_title}" if node.op.symbol_dtypes else node.op.name, keywords
 
 
 def onnx_call(domain: str, op_type: str, attributes: Iterable[tuple[str, Any]]) -> tuple[str, list[str]]:

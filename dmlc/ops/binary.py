@@ -11,6 +11,7 @@ from dmlc.diagnostics import around
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import (
     DTYPES,
+    FLOATS,
     NUMERIC,
     Array,
     Attributes,
@@ -47,6 +48,7 @@ def _binary(
     *,
     check: Callable[[Sequence[Tensor | None]], None] | None = None,
     notes: dict[str, str] | None = None,
+    symbol_dtypes: tuple[DType, ...] = (),
 ) -> Operation:
     return Operation(
         name=name,
@@ -58,6 +60,7 @@ def _binary(
         source=source,
         check=check,
         notes=notes or {},
+        symbol_dtypes=symbol_dtypes,
     )
 
 
@@ -171,9 +174,10 @@ MUL = _binary(
     notes=_ARITHMETIC,
 )
 DIV = _binary(
-    "div", "/", NUMERIC, _divide, "The quotient; of integers truncated toward zero.",
-    "DML_ELEMENT_WISE_DIVIDE_OPERATOR_DESC; ONNX Div", check=_no_zero_divisor,
+    "div", "/", NUMERIC, _divide, "The quotient: real of floats, truncated toward zero of integers.",
+    "DML_ELEMENT_WISE_DIVIDE_OPERATOR_DESC; ONNX Div", check=_no_zero_divisor, symbol_dtypes=FLOATS,
     notes={
+        "dtypes": "/ takes floats alone; integers have // for the floor and onnx.Div for this quotient",
         "nan": _NAN,
         "overflow": _LOWEST,
         "zero divisor": _ZERO + "floats: an infinity, or NaN for 0 / 0",

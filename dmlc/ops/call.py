@@ -22,14 +22,10 @@ from dmlc.diagnostics import (
     Proposal,
     Span,
     around,
-    proposal,
-    removing,
-    sentences,
-    suggestion,
     text_of,
 )
 from dmlc.diagnostics.catalogue import shapes as codes
-from dmlc.diagnostics.fix import Part
+from dmlc.diagnostics.fix import Part, is_one_operand
 from dmlc.ir import (
     CALLEE,
     FOREIGN,
@@ -44,21 +40,16 @@ from dmlc.ir import (
     OpError,
     Place,
     Tensor,
-    TensorType,
     Value,
 )
 from dmlc.ir.dtype import f32
 from dmlc.ir.size_number import Arithmetic
 from dmlc.ops.attributes import (
-    ATTRIBUTE_SPELLINGS,
-    REQUIRED,
-    AttributeSpec,
-    Binding,
     NumberKind,
-    ValueOf,
     attribute_specs,
     show,
 )
+from dmlc.ops.call_attributes import LIKE, bind_attributes, keywords_of, with_like
 from dmlc.ops.choose import CAST, CastAttributes
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 from dmlc.ops.derived import DerivedOperation
@@ -150,17 +141,24 @@ def apply(
     mistake."""
     written: dict[str, str] = {}
     try:
-        keywords = _with_like(op, keywords, written) if LIKE in keywords else keywords
+        keywords = with_like(op, keywords, written) if LIKE in keywords else keywords
         made = _of_dims(graph, op, arguments, keywords, site, written)
         if made is not None:
             return made
         operands = bind_operands(graph, op, arguments, site)
-        attributes = bind_attributes(op, operands, keywords, site, written)
-        if op.check is not None:
-            op.check([constant_of(v) for v in operands])
+        attributes = _attributes(op, operands, keywords, site, written)
+        check_constants(op, operands)
+        if op.symbol_dtypes:
+            _check_symbol(op, operands, arguments, site)
         return check_sizes(graph.add(op, operands, attributes, spans=site.spans))
     except OpError as error:
         raise DmlcError(diagnose(error, site, arguments, written)) from None
+
+
+def check_constants(op: Operation, operands: Sequence[Value | None]) -> None:
+    """Refuse operands whose constants make no sense, such as a divisor of 0. Raises ``OpError``."""
+    if op.check is not None:
+        op.check([constant_of(v) for v in operands])
 
 
 def call_results(
@@ -178,9 +176,9 @@ def call_results(
         return check_sizes(graph.add(inner, values, attributes, spans=site.spans)).results
 
     try:
-        keywords = _with_like(op, keywords, written) if LIKE in keywords else keywords
+        keywords = with_like(op, keywords, written) if LIKE in keywords else keywords
         operands = [v for v in bind_operands(graph, op, arguments, site) if v is not None]
-        attributes = bind_attributes(op, operands, keywords, site, written)
+        attributes = _attributes(op, operands, keywords, site, written)
         op.infer(Inference(attributes, [v.type for v in operands], graph.dims))
         return op.expand(add, operands, attributes)
     except OpError as error:
@@ -238,6 +236,19 @@ def _operand_types(site: CallSite, arguments: Sequence[Argument], at: Place) -> 
     return out
 
 
+def _attributes(
+    op: Operation,
+    operands: Sequence[Value | None],
+    keywords: Mapping[str, Any],
+    site: CallSite,
+    written: dict[str, str],
+) -> Attributes:
+    if not keywords and op.attributes is Attributes:
+        return op.attributes()
+    names = [_name(site, i, operands) for i in range(len(operands))]
+    return bind_attributes(op, operands, keywords, names, written)
+
+
 # --- operands
 
 
@@ -283,15 +294,6 @@ def bind_operands(graph: Graph, op: Operation, arguments: Sequence[Argument], si
     return out
 
 
-def _beside(op: Operation, given: Sequence[Argument], index: int, site: CallSite) -> str:
-    """The help for a number with a fraction that stands beside an integer tensor."""
-    number, others = given[index], [i for i, a in enumerate(given) if isinstance(a, Value)]
-    if not others or not isinstance(number, (int, float)):
-        return ""
-    named = others[0] < len(site.names) and site.names[others[0]]
-    return fraction_help(number, op.symbol, str(named or "x"), is_left=index < others[0])
-
-
 def declared_operands(op: Operation, count: int) -> Sequence[Operand]:
     declared = op.operands
     if declared and declared[-1].variadic:
@@ -302,27 +304,6 @@ def declared_operands(op: Operation, count: int) -> Sequence[Operand]:
     if not least <= count <= len(declared):
         raise _count_error(op, count)
     return declared
-
-
-#: The help where an operation has too few operands.
-_TOO_FEW = {
-    "max": "the max of one tensor along axes is reduce_max(x, axes=[1])",
-    "min": "the min of one tensor along axes is reduce_min(x, axes=[1])",
-    "layer_norm": "without scale and bias it is mean_variance_norm(x, axes=[-1])",
-    "rms_norm": "without a scale it is x / sqrt(reduce_mean(x * x, axes=[-1]) + 1e-5)",
-}
-
-
-def _count_error(op: Operation, count: int) -> OpError:
-    names = ", ".join(o.name + ("..." if o.variadic else "") for o in op.operands) or "none"
-    least, most = sum(not o.optional for o in op.operands), len(op.operands)
-    wanted = f"{least} or {most}" if least == most - 1 and not op.operands[-1].variadic else f"{most}"
-    help = _TOO_FEW.get(op.name, "") if count < least else ""
-    specs = attribute_specs(op.attributes)
-    if count > most and specs:
-        help = f"attributes are written as keywords, such as {specs[0].name}=..."
-    many = "operand" if most == 1 else "operands"
-    return OpError(codes.OPERAND_COUNT, f"{op.name} takes {wanted} {many} ({names}), {count} given", help=help)
 
 
 def _group_dtypes(declared: Sequence[Operand], given: Sequence[Argument], site: CallSite) -> dict[str, DType]:
@@ -344,6 +325,27 @@ def _group_dtypes(declared: Sequence[Operand], given: Sequence[Argument], site: 
             )
         first.setdefault(spec.group, i)
     return found
+
+
+#: The help where an operation has too few operands.
+_TOO_FEW = {
+    "max": "the max of one tensor along axes is reduce_max(x, axes=[1])",
+    "min": "the min of one tensor along axes is reduce_min(x, axes=[1])",
+    "layer_norm": "without scale and bias it is mean_variance_norm(x, axes=[-1])",
+    "rms_norm": "without a scale it is x / sqrt(reduce_mean(x * x, axes=[-1]) + 1e-5)",
+}
+
+
+def _count_error(op: Operation, count: int) -> OpError:
+    names = ", ".join(o.name + ("..." if o.variadic else "") for o in op.operands) or "none"
+    least, most = sum(not o.optional for o in op.operands), len(op.operands)
+    wanted = f"{least} or {most}" if least == most - 1 and not op.operands[-1].variadic else f"{most}"
+    help = _TOO_FEW.get(op.name, "") if count < least else ""
+    specs = attribute_specs(op.attributes)
+    if count > most and specs:
+        help = f"attributes are written as keywords, such as {specs[0].name}=..."
+    many = "operand" if most == 1 else "operands"
+    return OpError(codes.OPERAND_COUNT, f"{op.name} takes {wanted} {many} ({names}), {count} given", help=help)
 
 
 def _cast(text: str, name: str, dtype: DType, index: int) -> Proposal:
@@ -408,6 +410,43 @@ def _dtype_for(number: Literal | Arithmetic, allowed: Sequence[DType]) -> DType 
     return None
 
 
+def _check_symbol(
+    op: Operation, operands: Sequence[Value | None], arguments: Sequence[Argument], site: CallSite
+) -> None:
+    """Refuse ``/`` between integers. Raises ``OpError`` E0343."""
+    dtype = next(v.type.dtype for v in operands if v is not None)
+    if op.has_symbol_for(dtype):
+        return
+    tensors = [i for i, argument in enumerate(arguments) if isinstance(argument, Value)]
+    texts = [_text(site, i, argument) for i, argument in enumerate(arguments)]
+    help: Help = "// rounds down, and as f32 makes the quotient real"
+    if all(texts):
+        real = f" {op.symbol} ".join([f"({text} as f32)" if i in tensors else text for i, text in enumerate(texts)])
+        casts = tuple([Change("{} as f32", i, keeps=True) for i in tensors])
+        help = Proposal(f"write {' // '.join(texts)} to round down, or {real}", casts)
+    first = tensors[0]
+    message = f"{op.symbol} is real division, and {texts[first] or _name(site, first, arguments)} is {dtype.name}"
+    raise OpError(codes.INTEGER_QUOTIENT, message, at=first, under=f"this is {dtype.name}", about=first, help=help)
+
+
+def _text(site: CallSite, index: int, argument: Argument) -> str:
+    """An operand as the user wrote it, in parentheses where a cast or a sign would not take all of it."""
+    span = site.operands[index] if index < len(site.operands) else None
+    if span is None:
+        return "" if isinstance(argument, Value) else str(argument)
+    text = " ".join(text_of(span).split())
+    return text if is_one_operand(text) else f"({text})"
+
+
+def _beside(op: Operation, given: Sequence[Argument], index: int, site: CallSite) -> str:
+    """The help for a number with a fraction that stands beside an integer tensor."""
+    number, others = given[index], [i for i, a in enumerate(given) if isinstance(a, Value)]
+    if not others or not isinstance(number, (int, float)):
+        return ""
+    other = _text(site, others[0], given[others[0]]) or "x"
+    return fraction_help(number, op.symbol, other, is_left=index < others[0])
+
+
 def literal_value(graph: Graph, literal: Literal | Arithmetic, dtype: DType, index: int, site: CallSite) -> Value:
     """A scalar of that dtype: a constant, or what a number with dims is. Raises ``OpError`` where it does not fit."""
     span = site.place(index)
@@ -435,18 +474,18 @@ def _of_dims(
     take the number as an operand. None for a call that is made as any other.
     """
     if op is CAST and len(arguments) == 1 and isinstance(arguments[0], Arithmetic):
-        to = bind_attributes(op, (), keywords, site, written)
+        to = _attributes(op, (), keywords, site, written)
         assert isinstance(to, CastAttributes)
         made = size_scalar(graph, arguments[0], to.to, 0, [site.span] if site.span else ()).producer
         assert made is not None
         return made
     open_ones = [name for name, value in keywords.items() if isinstance(value, Arithmetic)]
-    known = _keywords(op.attributes) if open_ones else {}
+    known = keywords_of(op.attributes) if open_ones else {}
     open_ones = [name for name in open_ones if name in known and isinstance(known[name][0].kind, NumberKind)]
     if not open_ones or (op is FULL and isinstance(keywords["value"], DimExpr)):
         return None
     operands = bind_operands(graph, op, arguments, site)
-    record = bind_attributes(op, operands, {**keywords, **dict.fromkeys(open_ones, 1)}, site, written)
+    record = _attributes(op, operands, {**keywords, **dict.fromkeys(open_ones, 1)}, site, written)
     op.infer(Inference(record, [None if v is None else v.type for v in operands], graph.dims))
     given = {name: keywords[name] for name in open_ones}
     made = COMPOSED[op](_OpenCall(graph, site, record, [v for v in operands if v is not None], given)).producer
@@ -478,121 +517,3 @@ class _OpenCall:
             return None
         tensor = Tensor(attribute_array(fixed, dtype, name))
         return self.graph.add(CONSTANT, (), ConstantAttributes(value=tensor), spans=self.site.spans).result
-
-
-# --- attributes
-
-
-#: The keyword that gives the dtype of a tensor where a dtype is wanted.
-LIKE = "like"
-
-_KEYWORDS: dict[type[Attributes], dict[str, tuple[AttributeSpec, bool]]] = {}
-
-
-def _keywords(record: type[Attributes]) -> dict[str, tuple[AttributeSpec, bool]]:
-    """Every keyword, with whether it is a synonym."""
-    found = _KEYWORDS.get(record)
-    if found is not None:
-        return found
-    out = _KEYWORDS[record] = {}
-    for spec in attribute_specs(record):
-        out[spec.name] = (spec, False)
-        if spec.synonym:
-            out[spec.synonym.name] = (spec, True)
-    return out
-
-
-def bind_attributes(
-    op: Operation,
-    operands: Sequence[Value | None],
-    keywords: Mapping[str, Any],
-    site: CallSite,
-    written: dict[str, str] | None = None,
-) -> Attributes:
-    """The canonical attribute record. ``written`` receives which keyword gave which attribute. Raises ``OpError``."""
-    written = {} if written is None else written
-    known = _keywords(op.attributes)
-    if not known and not keywords:
-        return op.attributes()
-    types: list[TensorType | None] = [None if v is None else v.type for v in operands]
-    names = [_name(site, i, operands) for i in range(len(operands))]
-    raw: dict[str, Any] = {}
-    for keyword, value in keywords.items():
-        if keyword not in known:
-            raise _unknown_keyword(op, keyword, known)
-        spec, is_synonym = known[keyword]
-        if spec.name in raw:
-            raise OpError(
-                codes.BOTH_SYNONYMS,
-                f"{written[spec.name]} and {keyword} both say {spec.name}",
-                at=keyword,
-                help=removing("keep one of them", keyword),
-            )
-        written.setdefault(spec.name, keyword)
-        raw[spec.name] = (
-            _translate(spec, keyword, value, Binding(keyword, op.name, types, names)) if is_synonym else value
-        )
-    values: dict[str, Any] = {}
-    specs = attribute_specs(op.attributes)
-    for spec in sorted(specs, key=lambda spec: isinstance(spec.default, ValueOf)):
-        value = raw.get(spec.name, spec.default)
-        if isinstance(value, ValueOf):
-            value = values[value.text]
-        if value is REQUIRED:
-            raise OpError(
-                codes.MISSING_ATTRIBUTE,
-                f"{op.name} needs {spec.name}",
-                help=f"write it, such as {spec.name}={spec.kind.example}",
-            )
-        if value is None and spec.default is None:
-            values[spec.name] = None
-            continue
-        values[spec.name] = spec.kind.convert(value, Binding(spec.name, op.name, types, names))
-    return op.attributes(**values)
-
-
-def like_attribute(op: Operation) -> AttributeSpec | None:
-    """Return the attribute that ``like`` gives: a dtype, or the shape of a reshape; None where there is none."""
-    return next((spec for spec in attribute_specs(op.attributes) if spec.kind.like), None)
-
-
-def _with_like(op: Operation, keywords: Mapping[str, Any], written: dict[str, str]) -> Mapping[str, Any]:
-    """The keywords with the dtype or shape of ``like``, a tensor or its type, in its place.
-
-    Raises ``OpError`` E0305, E0307, E0335.
-    """
-    spec = like_attribute(op)
-    if spec is None:
-        return keywords
-    like, others = keywords[LIKE], {name: value for name, value in keywords.items() if name != LIKE}
-    if spec.name in others:
-        message = f"{spec.name} and {LIKE} both say {spec.name}"
-        raise OpError(codes.BOTH_SYNONYMS, message, at=LIKE, help=removing("keep one of them", LIKE))
-    type = like.type if isinstance(like, Value) else like
-    if not isinstance(type, TensorType):
-        raise OpError(codes.NOT_A_TENSOR, f"{LIKE} takes a tensor, not {show(like)}", at=LIKE)
-    written[spec.name] = LIKE
-    return {**others, spec.name: getattr(type, spec.kind.like)}
-
-
-def _translate(spec: AttributeSpec, keyword: str, value: Any, at: Binding) -> Any:
-    assert spec.synonym is not None
-    words = spec.synonym.words
-    if isinstance(value, str) and value in words:
-        return words[value]
-    near = suggestion(value, words) if isinstance(value, str) else ""
-    raise at.fail(f"{keyword} must be {' or '.join(words)}, not {value}", help=near)
-
-
-def _unknown_keyword(op: Operation, keyword: str, known: Mapping[str, object]) -> OpError:
-    takes = "it takes " + ", ".join(known) if known else "it takes none"
-    meant = next((name for name in known if keyword in ATTRIBUTE_SPELLINGS.get(name, ())), None)
-    help = suggestion(keyword, known, then=takes)
-    if meant is not None:
-        help = proposal(sentences(f'did you mean "{meant}"?', takes), meant, safe=True)
-    return OpError(
-        codes.UNKNOWN_ATTRIBUTE,
-        f"{op.name} has no attribute {keyword}",
-        at=keyword,
-        help=help,
-    )

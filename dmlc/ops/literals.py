@@ -41,7 +41,7 @@ def fraction_help(literal: Literal, sign: str | None, other: str, *, is_left: bo
         return ""
     if isinstance(literal, Quotient) and sign == "*":
         top = other if literal.numerator == 1 else f"{other} * {literal.numerator}"
-        return f"write {top} / {literal.denominator}, which truncates toward zero; or cast: ({other} as f32)"
+        return f"write {top} // {literal.denominator}, which rounds down; or cast: ({other} as f32)"
     number = f"({literal})" if isinstance(literal, Quotient) else str(literal)
     cast = f"({other} as f32)"
     written = "" if sign is None else f" {sign} {number}" if not is_left else f"{number} {sign} "

@@ -78,6 +78,8 @@ def _spellings(op: Operation) -> list[str]:
     if OPERATIONS.get(op.name) is op:
         out.append(_call(op, names))
     out += [f"{names[0]} {sign} {names[1]}" for sign, infix in INFIX.items() if infix is op]
+    if op.symbol_dtypes:
+        out.append(f"onnx.{op.onnx_title}({', '.join(names)})")
     out += [f"{sign}{names[0]}" for sign, prefix in PREFIX.items() if prefix is op]
     return out
 

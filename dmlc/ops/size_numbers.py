@@ -62,8 +62,8 @@ class _Scalars:
         if number.sign == "/" and self.dtype.is_integer:
             left, right = number.operands
             message = f"{number} does not fit {self.dtype.name}: / with a dim is the real quotient"
-            help = f"// gives an integer: {left} // {right}; for x * ({number}) write x * {left} / {right}"
-            help = help.replace("x * 1 / ", "x / ")
+            help = f"// gives an integer: {left} // {right}; for x * ({number}) write x * {left} // {right}"
+            help = help.replace("x * 1 // ", "x // ")
             raise OpError(codes.LITERAL_DOES_NOT_FIT, message, at=self.at, under="it is not an integer", help=help)
         if self.dtype not in op.operands[0].dtypes:
             raise OpError(codes.OPERAND_DTYPE, f"{number.sign} does not take {self.dtype.name}", at=self.at)

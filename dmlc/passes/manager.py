@@ -76,7 +76,7 @@ class PassContext(Struct, dict=True):
     attention one operator, ``decompose`` names operators that are written in primitive ones. ``capabilities`` are those
     of the target at the opset.
     ``after_pass`` is called with each pass's name and the graph, to dump its text; ``progress`` with each pass's name
-    before it runs, ``on_record`` with each recorded rewrite.
+    before it runs.
     """
 
     target: Target
@@ -90,7 +90,6 @@ class PassContext(Struct, dict=True):
     timings: list[tuple[str, float, bool]] = field(default_factory=list)
     after_pass: Callable[[str, Graph], None] | None = None
     progress: Callable[[str], None] | None = None
-    on_record: Callable[[LedgerEntry], None] | None = None
     verify: bool = False
     properties: set[str] = field(default_factory=set)
     folded_bytes: int = 0
@@ -119,8 +118,6 @@ class PassContext(Struct, dict=True):
         after: tuple[str, ...] = (),
     ) -> None:
         self.ledger.append(LedgerEntry(rule, rewrite_class, text, spans, before, after))
-        if self.on_record is not None:
-            self.on_record(self.ledger[-1])
 
     def missed(
         self,

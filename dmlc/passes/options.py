@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct, field
@@ -15,7 +15,6 @@ from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.ir import Graph
 from dmlc.ir.fixed_shapes import FixedShape
 from dmlc.ir.history import CLASSES
-from dmlc.passes.expected import Expected
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext, PassManager
 from dmlc.passes.pipeline import default_pipeline, fusions
 from dmlc.targets import Target
@@ -31,8 +30,7 @@ class Options(Struct, frozen=True):
     ``narrow_f64`` computes f64 in f32, ``accumulate_f32`` written-out squares and variances of f16. ``fuse_attention``
     makes attention one operator where the provider has it. ``binding`` fixed dims of the source; ``profile`` are those
     of them that a profile gives. ``shapes`` fixed its inputs, and ``ranges`` promise the bounds of the fed values. With
-    ``decompose`` these operators are written in primitive ones, and no other pass runs. If rewrites are ``expected``,
-    as a ledger writes them, no others may be applied.
+    ``decompose`` these operators are written in primitive ones, and no other pass runs.
     """
 
     target: Target
@@ -47,7 +45,6 @@ class Options(Struct, frozen=True):
     fuse_attention: bool = False
     limits: Limits = DEFAULTS
     binding: Mapping[str, int] = field(default_factory=dict)
-    expected: Sequence[Mapping[str, Any]] | None = None
     shapes: Mapping[str, FixedShape] = field(default_factory=dict)
     ranges: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
     profile: Mapping[str, int] = field(default_factory=dict)
@@ -87,21 +84,14 @@ class Options(Struct, frozen=True):
         )
 
     def run(self, graph: Graph, target: Target) -> PassContext:
-        """Run all passes for a target; what they recorded. Raises ``DmlcError``, E0559 where other rewrites than the
-        expected ones are applied for the target that is compiled for."""
+        """Run all passes for a target and return what they recorded. Raises ``DmlcError``."""
         context = self.context(target)
         context.progress = self.progress
         same = [condition.left - condition.right for condition in graph.conditions if condition.relation == "=="]
         graph.dims.zeros |= {*same, *(-difference for difference in same)}  # a rewrite may rely on what run time checks
         if graph.joined is not None and (self.binding or self.shapes):  # nodes were read before sizes were fixed
             graph.retyped = {node: None for node in graph if node.origin is not None}
-        expected = None
-        if self.expected is not None and target == self.target:
-            expected = Expected(self.expected)
-            context.on_record = expected.take
         self.pipeline(target).run(graph, context)
-        if expected is not None:
-            expected.finish()
         return context
 
     def pipeline(self, target: Target) -> PassManager:

@@ -11,7 +11,7 @@ import numpy as np
 
 from dmlc.diagnostics import Diagnostic
 from dmlc.diagnostics.catalogue.runs import NO_RUNTIME
-from dmlc.diagnostics.libraries import load, no_directml
+from dmlc.diagnostics.libraries import no_directml, require
 from dmlc.runtime.runnable import NoEvidence, RunFailed
 from dmlc.workers import SESSIONS, WorkerEnded
 from dmlc.workers.sessions import ProviderMissing, Requests
@@ -31,7 +31,7 @@ class ThisProcess:
 
     @cached_property
     def _requests(self) -> Requests:
-        return Requests(load("onnxruntime"))
+        return Requests(require("onnxruntime"))
 
     def start(self) -> None:
         """Import ONNX Runtime. Raises ``DmlcError`` E0560 if it is missing or broken."""

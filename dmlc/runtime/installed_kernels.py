@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from msgspec.structs import replace
 
 from dmlc.diagnostics import DmlcError
-from dmlc.diagnostics.libraries import load, one_line
+from dmlc.diagnostics.libraries import one_line, require
 from dmlc.runtime.hosts import WORKER
 from dmlc.targets import KernelTable, Target, operators_of
 from dmlc.targets.kernel_rows import INSERTED
@@ -70,10 +70,10 @@ def _all_kernels() -> Iterable[tuple[str, int, int, Mapping[str, Sequence[str]]]
     The function makes every provider that the build has, and reads a kernel registry that some do not have: in the
     OpenVINO build 1.24.1 it ends the process. Builds with providers that are not known to be safe are read in another.
     """
-    if not _SAFE_PROVIDERS.issuperset(load("onnxruntime").get_available_providers()):
+    if not _SAFE_PROVIDERS.issuperset(require("onnxruntime").get_available_providers()):
         found: list[tuple[str, int, int, dict[str, list[str]]]] = WORKER.ask_unproved(_LIMIT, "kernels")
         return found
-    return Requests(load("onnxruntime")).kernels()
+    return Requests(require("onnxruntime")).kernels()
 
 
 def types_by_opset(kernels: Kernels, op: str) -> dict[int, Types]:
@@ -165,7 +165,7 @@ def installed() -> Installed:
     """The table of the operators that lowerings emit. Read once a process: that takes some 20 ms, and what loading
     onnxruntime takes, twice for builds that are read in another process."""
     try:
-        library = load("onnxruntime")
+        library = require("onnxruntime")
     except DmlcError as error:  # missing or broken: dmlc compiles without it
         return Installed(None, None, error.diagnostics[0].message)
     version = str(getattr(library, "__version__", "of unknown version"))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dmlc.codegen.artifact import Artifact
 from dmlc.diagnostics import DmlcError, Label, Source, Span, fail, option
 from dmlc.diagnostics.catalogue import runs as codes
-from dmlc.diagnostics.libraries import load, no_directml
+from dmlc.diagnostics.libraries import no_directml, require
 from dmlc.ir import Array
 from dmlc.runtime.feeds import FeedChecker
 from dmlc.runtime.ort_model import OrtModel, plain_message
@@ -26,7 +26,7 @@ _FIRST_OPSET = 7
 
 def onnxruntime() -> Any:
     """Import ONNX Runtime. Raises ``DmlcError`` E0560 if it is missing or broken."""
-    return load("onnxruntime")
+    return require("onnxruntime")
 
 
 def has_directml() -> bool:

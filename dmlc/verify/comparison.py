@@ -255,7 +255,7 @@ def _top(errors: Array) -> float:
 
 def _steps(x: Array, y: Array) -> Array:
     """Return the error in units in the last place: the distance of two floats, counted in numbers of their dtype."""
-    bits = {2: np.int16, 4: np.int32, 8: np.int64}[x.dtype.itemsize]
+    bits: Any = {2: np.int16, 4: np.int32, 8: np.int64}[x.dtype.itemsize]
 
     def order(v: Array) -> Array:
         raw = np.ascontiguousarray(v).view(bits).astype(np.longdouble)

@@ -22,7 +22,7 @@ _SMALL_SUM = 32
 #: Multiples of this part of 1 need no rounding.
 _PARTS = 64
 #: Bits of a number times this are as good as random in the upper places (D. Knuth, TAOCP 3, 6.4: the golden ratio).
-_GOLDEN = {2: np.uint16(0x9E37), 4: np.uint32(0x9E3779B1), 8: np.uint64(0x9E3779B97F4A7C15)}
+_GOLDEN: dict[int, Any] = {2: np.uint16(0x9E37), 4: np.uint32(0x9E3779B1), 8: np.uint64(0x9E3779B97F4A7C15)}
 #: Functions whose kernels add numbers of the size of 1 or of the operand: that is how exact their results are.
 _CANCELLING = (ELU, GELU, HARD_SIGMOID, SIGMOID, SILU, SOFTPLUS)
 

@@ -1,8 +1,8 @@
 """Sessions of ONNX Runtime: the one place that makes them, for this process and for the worker.
 
 It loads nothing else of this package: half of the time that a worker takes to start. A worker reads requests from stdin
-and writes answers to stdout, all of them pickles. A request is ``(keys of sessions to forget, bytes of the model that is
-loaded or None, what, ...)``. An answer is ``("fine", answer)``, ``("failed", text)``, ``("no provider", name)`` or
+and writes answers to stdout, all of them pickles. A request is ``(keys of sessions to forget, bytes of the model to
+load or None, what, ...)``. An answer is ``("fine", answer)``, ``("failed", text)``, ``("no provider", name)`` or
 ``("no load phase", text)``. Before the first request the worker reports how importing ONNX Runtime went: ``("fine",
 version)``, ``("missing", text)`` or ``("failed", text)``.
 """

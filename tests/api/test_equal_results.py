@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -108,7 +107,6 @@ def test_calls_of_one_line_stay_apart_and_equal_their_copies() -> None:
     assert copies == spans
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 knows no columns, which keep copies of calls apart")
 def test_copies_of_calls_of_one_line_stay_apart() -> None:
     spans = max([entry.spans for entry in built().ledger], key=len)
     assert len(spans) > 1

@@ -42,10 +42,7 @@ def test_an_option_takes_numbers_of_numpy(source: Any, given: dict[str, Any], pl
     program, wanted = (dmlc.compile(source, target="cpu", **options) for options in (given, plain))
     assert program.to_bytes("onnx") == wanted.to_bytes("onnx")
     assert list(program.profiles) == list(wanted.profiles)
-    ledger = json.loads(json.dumps(program.ledger_document()))
-    assert ledger == wanted.ledger_document()
-    if not program.profiles:  # a ledger is that of one program
-        assert dmlc.replay(source, ledger).to_bytes("onnx") == wanted.to_bytes("onnx")
+    assert json.loads(json.dumps(program.ledger_document())) == wanted.ledger_document()
 
 
 def test_a_graph_takes_numbers_of_numpy() -> None:

@@ -72,7 +72,6 @@ def a_tensor() -> dmlc.Tensor:
 FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "compile": (dmlc.compile, (OPEN,)),
     "function": (dmlc.function, ("defs.dml",)),
-    "replay": (dmlc.replay, (PROGRAM, compiled().ledger_document())),
     "model_facts": (dmlc.model_facts, (MODEL,)),
     "locate": (dmlc.locate, (MODEL, MODEL)),
     "bisect": (dmlc.bisect, (MODEL,)),
@@ -190,21 +189,6 @@ def test_words_that_a_method_does_not_know(
 def test_words_of_arguments_are_those_of_the_code() -> None:
     assert set(KINDS["style"].words) == set(get_args(Style))
     assert set(KINDS["weights"].words) == set(get_args(Placement))
-
-
-@each_row(
-    ("wrong", "code"),
-    [
-        *[(wrong, "E0556") for wrong in (3, "", "[]", [3], [{"x": 3}], [{}], {"rule": "a"}, [None])],
-        ([{"rule": "r", "class": "exact", "text": "t", "before": ("x",), "after": []}], "E0556"),
-        ([{"rule": "r", "class": "exact", "text": "t", "before": ["x"], "after": []}], "E0559"),
-    ],
-)
-@each_row("call", [dmlc.compile, dmlc.decompose])
-def test_expected_rewrites_have_the_form_of_a_ledger(call: Callable[..., Any], wrong: Any, code: str) -> None:
-    with pytest.raises(dmlc.DmlcError) as caught:
-        call(MODEL, expected=wrong)
-    assert caught.value.diagnostics[0].code.id == code
 
 
 @each_row(

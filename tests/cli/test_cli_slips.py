@@ -131,7 +131,6 @@ PRINTED = (
 )  # fmt: skip
 
 
-@pytest.mark.usefixtures("libraries_tried_once")
 @pytest.mark.parametrize("columns", [50, 80, 120])
 def test_output_fits_the_terminal(run: Run, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
     Path("p.dml").write_text(PROGRAM)

@@ -534,7 +534,6 @@ def test_targets(command_line: Run) -> None:
     assert document(command_line("targets", "cpu", "--format", "json")[1])["target"]["max_opset"] == 21
 
 
-@pytest.mark.usefixtures("libraries_tried_once")
 def test_doctor(command_line: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     code, out, err = command_line("doctor")
     assert (code, err) == (0, "")
@@ -543,7 +542,7 @@ def test_doctor(command_line: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "lark", None)  # as if it were not installed
     code, out, _ = command_line("doctor")
     assert code == 1
-    assert "pip install lark" in out
+    assert "pip install --force-reinstall lark" in out
     assert document(command_line("doctor", "--format", "json")[1])["missing"] == ["lark"]
 
 

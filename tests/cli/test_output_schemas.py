@@ -148,7 +148,6 @@ def test_a_verb_that_does_not_exist_has_no_schema(capsys: pytest.CaptureFixture[
 # --- what is printed
 
 
-@pytest.mark.usefixtures("libraries_tried_once")
 @pytest.mark.parametrize("verb", VERBS)
 def test_what_is_printed_keeps_to_the_schema(verb: str, call: Call) -> None:
     @each_row("command", [command for command in CALLS if command.split()[0] == verb])
@@ -158,7 +157,6 @@ def test_what_is_printed_keeps_to_the_schema(verb: str, call: Call) -> None:
     keeps_to_it()
 
 
-@pytest.mark.usefixtures("libraries_tried_once")
 def test_every_declared_form_is_printed(call: Call) -> None:
     """A form that no command prints would be a guess."""
     wanted = {
@@ -217,7 +215,6 @@ def records(value: Any, schema: dict[str, Any], root: dict[str, Any]) -> Iterato
             yield from records(item, schema["items"], root)
 
 
-@pytest.mark.usefixtures("libraries_tried_once")
 @pytest.mark.parametrize(
     "command", ["check head.dml", "verify a.onnx b.onnx --locate", "diff a.onnx b.onnx", "check names.dml", "doctor"]
 )

@@ -19,7 +19,7 @@ PROGRAMS = {
         "f32[4, N]",
     ),
     "computed": ("n = onnx.Shape(x)[1] * 2 + 1\nr = onnx.Range(0 as i64, n, 1 as i64)", "i64[2 * M + 1]"),
-    "halved": ("n = onnx.Shape(x)[1] / 2\nr = onnx.Range(0 as i64, n, 1 as i64)", "i64[M // 2]"),
+    "halved": ("n = onnx.Div(onnx.Shape(x)[1], 2)\nr = onnx.Range(0 as i64, n, 1 as i64)", "i64[M // 2]"),
     "cast": ("n = onnx.Shape(x)[1] as i32\nr = onnx.Range(0 as i32, n, 1 as i32)", "i32[M]"),
     "a dim as a number": ("n = full(shape=[1], value=M, dtype=i64)\nr = onnx.Expand(1.0 as f32, n)", "f32[M]"),
     "of what is computed": ("r = onnx.Expand(1.0 as f32, onnx.Shape(x + 1))", "f32[N, M, 4]"),

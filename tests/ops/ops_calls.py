@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dmlc.diagnostics import DmlcError
+from dmlc.inference.carried import carry
 from dmlc.ir import DTYPE_BY_NAME, Dim, Graph, Node, Operation, TensorType, Value, as_dtype, evaluate, symbol
 from dmlc.ops.call import CallSite, apply
 from dmlc.ops.constant import constant_of
@@ -24,8 +25,11 @@ def typed(text: str) -> TensorType:
     return TensorType(DTYPE_BY_NAME[match[1]], tuple([int(s) if s.isdigit() else symbol(s) for s in sizes]))
 
 
-def node_of(op: Operation, *operands: Any, dims: dict[str, tuple[int, float]] | None = None, **keywords: Any) -> Node:
-    """The node of a call; arrays, types and texts of types become inputs, numbers stay literals."""
+def node_of(
+    op: Operation | str, *operands: Any, dims: dict[str, tuple[int, float]] | None = None, **keywords: Any
+) -> Node:
+    """The node of a call; arrays, types and texts of types become inputs, numbers stay literals. A text for the
+    operation names one of ONNX."""
     graph = Graph("test")
     for name, interval in (dims or {}).items():
         graph.declare_dim(name, interval)
@@ -38,10 +42,12 @@ def node_of(op: Operation, *operands: Any, dims: dict[str, tuple[int, float]] | 
         if isinstance(operand, TensorType):
             operand = graph.add_input(f"x{i}", operand)
         arguments.append(operand)
+    if isinstance(op, str):
+        return carry(graph, "", op, arguments, keywords, 1, CallSite())
     return apply(graph, op, arguments, keywords, CallSite())
 
 
-def types_of(op: Operation, *operands: Any, **keywords: Any) -> list[str]:
+def types_of(op: Operation | str, *operands: Any, **keywords: Any) -> list[str]:
     """The result types of a call, as text."""
     return [str(r.type) for r in node_of(op, *operands, **keywords).results]
 
@@ -53,7 +59,7 @@ def conditions_of(op: Operation, *operands: Any, **keywords: Any) -> list[str]:
     return [str(condition) for condition in graph.conditions]
 
 
-def code_of(op: Operation, *operands: Any, **keywords: Any) -> str:
+def code_of(op: Operation | str, *operands: Any, **keywords: Any) -> str:
     """The code of the error that a call raises; empty where it raises none."""
     try:
         node_of(op, *operands, **keywords)
@@ -64,7 +70,7 @@ def code_of(op: Operation, *operands: Any, **keywords: Any) -> str:
     return ""
 
 
-def run(op: Operation, *operands: Any, symbolic: bool = True, **keywords: Any) -> Any:
+def run(op: Operation | str, *operands: Any, symbolic: bool = True, **keywords: Any) -> Any:
     """The reference's result (a tuple where there are several); NumPy warnings are errors.
 
     The inferred types must be those of the results, once from the sizes and once from symbols that stand for them
@@ -72,10 +78,10 @@ def run(op: Operation, *operands: Any, symbolic: bool = True, **keywords: Any) -
     """
     node = node_of(op, *operands, **keywords)
     given = [_array(v, o) for v, o in zip(node.operands, [*operands, *[None] * len(node.operands)], strict=False)]
-    assert op.reference is not None
+    assert node.op.reference is not None
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        out = op.reference(node.attributes, *given)
+        out = node.op.reference(node.attributes, *given)
     results = out if isinstance(out, tuple) else (out,)
     assert len(results) == len(node.results)
     for result, value in zip(results, node.results, strict=True):
@@ -92,7 +98,7 @@ def _array(value: Value | None, operand: Any) -> np.ndarray | None:
 
 
 def _check_symbolic(
-    op: Operation, operands: tuple[Any, ...], keywords: dict[str, Any], results: tuple[np.ndarray, ...]
+    op: Operation | str, operands: tuple[Any, ...], keywords: dict[str, Any], results: tuple[np.ndarray, ...]
 ) -> None:
     """With a dim for every size above 1, the types and conditions hold once the dims are bound."""
     binding: dict[str, int] = {}

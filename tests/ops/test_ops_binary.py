@@ -36,6 +36,11 @@ SHAPES: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
 SPECIALS = [0.0, -0.0, 1.0, -1.0, 2.0, -3.0, 0.5, math.inf, -math.inf, math.nan]
 
 
+def called(name: str, dtype: str) -> Operation | str:
+    """The operation as a program calls it: ``/`` takes floats, and ``onnx.Div`` is the quotient of integers."""
+    return "Div" if name == "div" and dtype in core.INTEGERS else BY_NAME[name]
+
+
 def oracle(name: str, a: np.ndarray, b: np.ndarray, dtype: str) -> np.ndarray:
     shape = core.broadcast_shape(a.shape, b.shape)
     kind = core.NUMPY[dtype]
@@ -79,7 +84,7 @@ def test_reference(name: str) -> None:
     for dtype in DTYPES[name]:
         for seed, shapes in enumerate(SHAPES):
             a, b = operands(name, dtype, shapes, seed)
-            core.same(run(BY_NAME[name], a, b), oracle(name, a, b, dtype))
+            core.same(run(called(name, dtype), a, b), oracle(name, a, b, dtype))
 
 
 @each_row("name", BY_NAME)
@@ -96,7 +101,17 @@ def test_specials(name: str) -> None:
 def test_other_dtypes_are_refused(name: str) -> None:
     for dtype in core.ALL:
         expected = "" if dtype in DTYPES[name] else "E0309"
-        assert code_of(BY_NAME[name], f"{dtype}[2]", f"{dtype}[2]") == expected, dtype
+        assert code_of(called(name, dtype), f"{dtype}[2]", f"{dtype}[2]") == expected, dtype
+
+
+def test_a_quotient_of_integers_is_floored_truncated_or_cast() -> None:
+    for dtype in core.INTEGERS:
+        for operands in ((f"{dtype}[2]", f"{dtype}[2]"), (f"{dtype}[2]", 2), (7, f"{dtype}[2]")):
+            assert code_of(INFIX["/"], *operands) == "E0343"
+            assert code_of(INFIX["//"], *operands) == code_of("Div", *operands) == ""
+    assert code_of(INFIX["/"], "f16[2]", 2) == code_of(INFIX["/"], 1, "f64[2]") == ""
+    assert code_of(INFIX["/"], "i32[2]", 0.5) == code_of("Div", "i32[2]", 0.5) == "E0311"
+    assert code_of("Div", "i32[2]", "i64[2]") == "E0310"
 
 
 @each_row("name", ["add", "sub", "mul"])
@@ -116,7 +131,7 @@ def test_integer_division_identities(a: int, b: int) -> None:
     x, y = np.array(a, np.int32), np.array(b, np.int32)
     if (a, b) == (-(2**31), -1):
         return  # unspecified: the quotient is not in range
-    quotient, floor, rest = (int(run(INFIX[s], x, y)) for s in ("/", "//", "%"))
+    quotient, floor, rest = (int(run(s, x, y)) for s in ("Div", INFIX["//"], INFIX["%"]))
     assert quotient == math.trunc(a / b)  # exact: both are below 2^53
     assert floor == a // b
     assert floor * b + rest == a
@@ -136,8 +151,8 @@ def test_integer_powers_wrap_and_negative_exponents_truncate() -> None:
 
 
 def test_division_by_zero_and_overflow_do_not_stop_the_reference() -> None:
-    for sign in ("/", "//", "%"):
-        out = run(INFIX[sign], np.array([5, -(2**31)], np.int32), np.array([0, -1], np.int32))
+    for op in ("Div", INFIX["//"], INFIX["%"]):
+        out = run(op, np.array([5, -(2**31)], np.int32), np.array([0, -1], np.int32))
         assert out.dtype == np.int32
 
 
@@ -185,13 +200,14 @@ def test_broadcast_errors(a: str, b: str) -> None:
 # --- constants that make no sense
 
 
-@pytest.mark.parametrize("sign", ["/", "//", "%"])
-def test_division_by_a_constant_zero(sign: str) -> None:
-    assert code_of(INFIX[sign], "i32[4]", 0) == "E0319"
-    assert code_of(INFIX[sign], "u8[4]", 0) == "E0319"
-    assert code_of(INFIX[sign], "i32[4]", 2) == ""
-    assert code_of(INFIX[sign], "f32[4]", 0) == ""
-    assert code_of(INFIX[sign], 0, "i32[4]") == ""
+@pytest.mark.parametrize("op", ["Div", INFIX["//"], INFIX["%"]], ids=str)
+def test_division_by_a_constant_zero(op: Operation | str) -> None:
+    assert code_of(op, "i32[4]", 0) == "E0319"
+    assert code_of(op, "u8[4]", 0) == "E0319"
+    assert code_of(op, "i32[4]", 2) == ""
+    assert code_of(INFIX["/"] if op == "Div" else op, "f32[4]", 0) == ""
+    assert code_of(op, 0, "i32[4]") == ""
+    assert code_of(INFIX["/"], "i32[4]", 0) == "E0319"
 
 
 def test_negative_constant_power() -> None:
@@ -205,7 +221,7 @@ def test_negative_constant_power() -> None:
 def test_mixed_dtypes() -> None:
     for op in BY_NAME.values():
         assert code_of(op, "i32[2]", "i64[2]") == "E0310"
-        assert code_of(op, "i32[2]", "i32[2]") == ""
+        assert code_of(called(op.name, "i32"), "i32[2]", "i32[2]") == ""
 
 
 def test_literals_take_the_other_dtype_and_must_fit() -> None:

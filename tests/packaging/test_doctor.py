@@ -14,15 +14,14 @@ from installed_packages import CPU, DML, install, runtime_files
 
 import dmlc
 
-#: The text and the document of this dmlc's doctor, of one trial of the imports. Packages beside dmlc are not found.
+#: The text and the document of this dmlc's doctor, in one process. Packages beside dmlc are not found.
 DRIVER = f"""
-import functools, importlib.util, sys
+import importlib.util, sys
 package = {str(Path(dmlc.__file__).parent)!r}
 spec = importlib.util.spec_from_file_location("dmlc", package + "/__init__.py", submodule_search_locations=[package])
 sys.modules["dmlc"] = module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
-from dmlc.cli import doctor, main
-doctor.try_imports = functools.cache(doctor.try_imports)
+from dmlc.cli import main
 code = main.main(["doctor"])
 print(end="\\f")
 sys.exit(main.main(["doctor", "--format", "json"]) if code in (0, 1) else code)
@@ -37,7 +36,7 @@ def doctor(site: Path) -> tuple[int, str, dict[str, Any]]:
         capture_output=True, text=True, timeout=120,
         env={**os.environ, "PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": "1"},
     )  # fmt: skip
-    assert done.stderr == ""
+    assert set(done.stderr.split()) <= {"noise"}  # printed by a broken library
     text, printed = done.stdout.split("\f")
     document: dict[str, Any] = json.loads(printed)
     assert document["ok"] is (done.returncode == 0)
@@ -59,8 +58,8 @@ def test_it_needs_the_standard_library_alone(tmp_path: Path) -> None:
     assert found["libraries"] == dict.fromkeys([*LIBRARIES, "onnxruntime"])
     assert (found["broken"], found["runtimes"], found["providers"]) == ({}, [], [])
     for name in LIBRARIES:
-        assert f"pip install {name}\n" in out
-    assert "pip install onnxruntime" in out
+        assert f"pip install --force-reinstall {name}\n" in out
+    assert "pip install --force-reinstall onnxruntime" in out
 
 
 @pytest.mark.parametrize("name", ["onnxruntime-openvino", "onnxruntime-gpu", "onnxruntime-windowsml", "ort-nightly"])
@@ -114,10 +113,9 @@ def test_windowsml_is_a_directml_provider(site: Path) -> None:
     [
         ("raise ImportError('DLL load failed while importing native')", "DLL load failed while importing native"),
         ("raise OSError('libcuda.so.1: cannot open shared object file')", "libcuda.so.1"),
-        ("import os\nos.abort()", "SIGABRT" if os.name == "posix" else "process ended"),
         ("import sys\nsys.exit(7)", "SystemExit"),
         ("import another_package_that_nobody_has", "another_package_that_nobody_has"),
-        ("InferenceSession = 1", "has no SessionOptions"),
+        ("InferenceSession = 1", "no attribute 'get_available_providers'"),
         ("print('noise')\nraise RuntimeError('first line\\nsecond line')", "RuntimeError: first line second line"),
     ],
 )
@@ -150,7 +148,7 @@ def test_an_empty_folder_is_not_onnx_runtime(site: Path) -> None:
     (site / "onnxruntime" / "capi").mkdir(parents=True)
     code, out, _ = doctor(site)
     assert code == 1
-    assert "has no InferenceSession" in out and "No installed package lists the files of" in out
+    assert "no attribute 'get_available_providers'" in out and "No installed package lists the files of" in out
 
 
 def test_a_broken_build_is_repaired_as_the_package_that_it_is(site: Path) -> None:

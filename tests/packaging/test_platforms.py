@@ -18,7 +18,7 @@ from tests.rows import each_row
 ROOT = Path(__file__).parents[2]
 PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 PAGE = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
-PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 #: ``sys.platform`` and ``platform.machine()`` by uv's name of a platform.
 PLATFORMS = {
     "x86_64-pc-windows-msvc": ("win32", "AMD64"),
@@ -28,10 +28,8 @@ PLATFORMS = {
     "aarch64-apple-darwin": ("darwin", "arm64"),
     "x86_64-apple-darwin": ("darwin", "x86_64"),
 }
-#: No version on PyPI has a wheel: of numpy and onnx for Windows on Arm before Python 3.11, and of onnxruntime for Intel
-#: Macs after 1.23, which is older than Python 3.14.
+#: No version on PyPI has a wheel of onnxruntime for Intel Macs after 1.23, which is older than Python 3.14.
 WITHOUT_WHEELS = {
-    ("aarch64-pc-windows-msvc", "3.10"): ("numpy", "onnx"),
     ("x86_64-apple-darwin", "3.14"): ("onnxruntime",),
 }
 

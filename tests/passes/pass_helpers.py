@@ -22,10 +22,11 @@ from dmlc.ir import (
 )
 from dmlc.ir.dtype import f32
 from dmlc.ir.history import CLASSES
-from dmlc.ops.call import CallSite, apply
+from dmlc.ops.call import CallSite
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.passes.manager import EXACT, REASSOCIATES, Pass, PassContext, PassManager
 from dmlc.targets import Target, load_target
+from tests.calls import add_call
 
 SOURCE = Source("test.dml", "\n".join(f"line {i}" for i in range(1, 2000)))
 
@@ -58,7 +59,7 @@ class Building:
         return self.node(op, *operands, **attributes)[0]
 
     def node(self, op: Operation, *operands: Any, **attributes: Any) -> tuple[Value, ...]:
-        return apply(self.graph, op, operands, attributes, CallSite(span=self.span())).results
+        return add_call(self.graph, op, operands, attributes, CallSite(span=self.span())).results
 
     def done(self, *outputs: Value) -> Graph:
         self.graph.set_outputs([(f"y{i}", v) for i, v in enumerate(outputs)])

@@ -234,7 +234,6 @@ def test_elsewhere() -> None:
     assert directml_device() == DirectMLDevice(problems=["DirectML exists on Windows only"])
 
 
-@pytest.mark.usefixtures("libraries_tried_once")
 def test_doctor_tells_it_on_windows(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     from dmlc.cli import doctor
     from dmlc.cli.main import main
@@ -254,7 +253,6 @@ def test_doctor_tells_it_on_windows(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert "asking for the version of DirectML.dll failed" in out
 
 
-@pytest.mark.usefixtures("libraries_tried_once")
 def test_doctor_says_that_directml_is_of_windows(capsys: pytest.CaptureFixture[str]) -> None:
     from dmlc.cli.main import main
 

@@ -29,7 +29,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("runtime",),
     ("verify",),
     ("api",),
-    ("ledgers", "debugging", "std"),
+    ("debugging", "std"),
     ("testing",),
     ("cli",),
 )
@@ -53,7 +53,6 @@ LIBRARIES: dict[str, set[str]] = {
     "runtime": {"msgspec", "numpy", "onnx", "onnxruntime"},
     "verify": {"numpy", "onnx"},
     "api": {"msgspec", "numpy", "onnx"},
-    "ledgers": {"msgspec"},
     "debugging": {"msgspec", "numpy", "onnx", "networkx"},
     "std": set(),
     "testing": {"numpy", "hypothesis"},
@@ -124,7 +123,7 @@ def test_packages_load_only_their_libraries() -> None:
 
 def test_the_layers_are_those_of_the_package() -> None:
     packages = {package_of(module) for module in MODULES} - {None, "__main__"}
-    assert packages == LAYER_OF.keys() == dmlc._ROOMS
+    assert packages == LAYER_OF.keys()
 
 
 def test_no_import_cycles() -> None:

@@ -51,7 +51,7 @@ model m(x: f32[3, 8], s: f32[8]) -> (a, b, c, d) {
     "elements": """
 model m(x: f32[3, 4], i: i32[4], u: u8[4], k: u32[3], t: bool[4]) -> (a, b, c, d, e, f) {
     a = where(t, x, 0 - x) |> clip(min=-1, max=2)
-    b = i / (i * 2 + 1)
+    b = onnx.Div(i, i * 2 + 1)
     c = u - 200
     d = gather(x, k, axis=1)
     e = round(x) as i32

@@ -12,6 +12,7 @@ import numpy as np
 
 from dmlc.api.functions import std_block
 from dmlc.diagnostics import DmlcError
+from dmlc.inference.carried import carry
 from dmlc.ir import DTYPES, Dim, DimExpr, DType, Graph, OpError, Tensor, TensorType, Value, product, symbol
 from dmlc.ir.dtype import bool_, f16, f32, i32, i64
 from dmlc.ir.size_number import Arithmetic, SizeNumber
@@ -207,6 +208,8 @@ class Generator:
     def _called(self, name: str, operands: Sequence[Any], keywords: dict[str, Any]) -> Sequence[Value]:
         if name in BLOCKS:
             return std_block(name).add(self.graph, operands, keywords)
+        if name.startswith("onnx."):
+            return carry(self.graph, "", name.removeprefix("onnx."), operands, keywords, 1, CallSite()).results
         op = PREFIX[name] if name in PREFIX and len(operands) == 1 else INFIX.get(name) or OPERATIONS[name]
         return call_results(self.graph, op, operands, keywords, CallSite())
 

@@ -250,7 +250,8 @@ def _unary_recipes() -> list[tuple[str, Callable[[Generator], Made], int]]:
 RECIPES: list[tuple[str, Callable[[Generator], Made], int]] = [
     *_unary_recipes(),
     *[(name, _binary("fiu"), 7) for name in ("+", "-", "*")],
-    *[(name, _binary("fiu"), 3) for name in ("/", "//", "%", "min", "max")], ("**", _power, 4), ("pow", _power, 2),
+    *[(name, _binary("fiu"), 3) for name in ("//", "%", "min", "max")], ("**", _power, 4), ("pow", _power, 2),
+    ("/", _binary("f"), 3), ("onnx.Div", _binary("iu"), 2),
     *[(name, _binary("fiu"), 2) for name in ("<", "<=", ">", ">=")],
     *[(name, _binary("fiub"), 2) for name in ("==", "!=")],
     *[(name, _binary("biu"), 2) for name in ("&", "|", "^")],

@@ -223,8 +223,8 @@ def _arg_running(x: np.ndarray, tall: int, largest: bool, last: bool) -> np.ndar
     if tall > 1:
         kind = np.int16 if height < 1 << 15 else np.int64
         places = number.reshape(count, tall, width).astype(kind)
-        places *= kind(tall)
-        places += np.arange(tall, dtype=kind)[:, np.newaxis]
+        np.multiply(places, kind(tall), out=places)
+        np.add(places, np.arange(tall, dtype=kind)[:, np.newaxis], out=places)
         index = _best_place(best.reshape(places.shape), places, (1,), largest=largest, last=last)
         best = choose.reduce(best.reshape(places.shape), axis=1)
     if x.dtype.kind == "f" and np.isnan(choose.reduce(best, axis=None)):

@@ -153,22 +153,6 @@ program.artifact("hlsl")
     program=False,
 )
 
-NO_LEDGER = declare(
-    "E0429",
-    "a file that holds no ledger",
-    """`replay` takes what `dmlc compile --ledger` writes: JSON with the target, the opset, the options and every
-    rewrite. The metadata of a model holds less and cannot be replayed.""",
-    example="""
->>> dmlc.replay("head.dml", "head.npz")
-error[E0429]: head.npz is not JSON: ...
-""",
-    fixed="""
-$ dmlc compile head.dml --ledger head.json -o head.onnx
->>> dmlc.replay("head.dml", "head.json")
-""",
-    program=False,
-)
-
 NO_BACKEND = declare(
     "E0553",
     "the backend is not there",
@@ -205,10 +189,10 @@ NO_RUNTIME = declare(
     Reinstall one distribution, onnxruntime or on Windows onnxruntime-directml.""",
     example="""
 $ dmlc verify model.onnx fused.onnx
-error[E0560]: ONNX Runtime is not installed
+error[E0560]: onnxruntime cannot be loaded: No module named 'onnxruntime'
 """,
     fixed="""
-$ pip install onnxruntime    # on Windows with a DirectX 12 GPU: onnxruntime-directml
+$ pip install --force-reinstall onnxruntime    # on Windows with a DirectX 12 GPU: onnxruntime-directml
 $ dmlc verify model.onnx fused.onnx
 """,
     program=False,
@@ -278,21 +262,6 @@ program = dmlc.compile("head.dml", allow=("rnage",))
     program=False,
 )
 
-OTHER_LEDGER = declare(
-    "E0559",
-    "the rewrites are not those of the ledger",
-    """A ledger is replayed rewrite by rewrite: each that is applied must be the next one of the ledger, of the same
-    rule, class and nodes, and none may be left over. Else the ledger is that of another program, of other options or
-    of another version of dmlc, or somebody changed it.""",
-    example="""
-$ dmlc compile head.dml --ledger head.json -o head.onnx
->>> dmlc.replay("neck.dml", "head.json")
-error[E0559]: rewrite 1 of the ledger, merge-reductions (reassociates): reduce_mean -> nothing, does not come about here
-""",
-    fixed='>>> dmlc.replay("head.dml", "head.json")',
-    program=False,
-)
-
 FEATURE_LEVEL = declare(
     "E0557",
     "the feature level is too low for ONNX Runtime",
@@ -327,10 +296,10 @@ NO_LIBRARY = declare(
     """,
     example="""
 $ dmlc compile head.dml
-error[E0561]: onnx is not installed
+error[E0561]: onnx cannot be loaded: No module named 'onnx'
 """,
     fixed="""
-$ pip install onnx
+$ pip install --force-reinstall onnx
 $ dmlc compile head.dml
 """,
     program=False,

@@ -150,6 +150,20 @@ model m(x: u8[4]) -> (y) {
     slip=("y = x + 256", "y = x + 255"),
 )
 
+INTEGER_QUOTIENT = declare(
+    "E0343",
+    "a real quotient of integers",
+    """`/` is real division, whose result integer tensors cannot hold. `//` is the integer quotient, rounded down; cast
+    with `as f32` for the real one. ONNX's quotient of integers, truncated toward zero, is `onnx.Div(a, b)`.""",
+    example="""
+model m(count: i32[4]) -> (y) {
+    y = count / 2
+    return y
+}
+""",
+    slip=("count / 2", "(count as f32) / 2"),
+)
+
 NO_DTYPE = declare(
     "E0312",
     "a number needs a dtype here",
@@ -252,11 +266,11 @@ DIVISION_BY_ZERO = declare(
     be a slip.""",
     example="""
 model m(x: i32[4]) -> (y) {
-    y = x / 0
+    y = x // 0
     return y
 }
 """,
-    slip=("y = x / 0", "y = x / 2"),
+    slip=("y = x // 0", "y = x // 2"),
 )
 
 NEGATIVE_POWER = declare(

@@ -106,9 +106,11 @@ def quotient(make: Maker, index: Value, divisor: Dim) -> Value:
 
 def along(make: Maker, size: Dim, stride: Dim, place: int, rank: int) -> Value:
     """0, stride, 2*stride and so on along one axis of so many."""
-    shape = [size if i == place else 1 for i in range(rank)]
     if isinstance(size, int) and isinstance(stride, int) and size <= _MOST_WRITTEN:
-        return make.constant(np.arange(size, dtype=np.int64).reshape(shape) * stride, i64)
+        return make.constant(
+            np.arange(size, dtype=np.int64).reshape([-1 if i == place else 1 for i in range(rank)]) * stride, i64
+        )
+    shape = [size if i == place else 1 for i in range(rank)]
     return make.reshape(scaled(make, make(IOTA, attributes=IotaAttributes(length=size, dtype=i64)), stride), shape)
 
 

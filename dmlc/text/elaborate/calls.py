@@ -12,7 +12,8 @@ from dmlc.ir import DTYPE_BY_NAME, Node, Operation, OpError, Value
 from dmlc.ir.size_number import Arithmetic
 from dmlc.ops import OPERATIONS
 from dmlc.ops.attributes import DTypeKind, Kind, NumberKind, WordKind, attribute_specs
-from dmlc.ops.call import LIKE, AttributeSite, CallSite, call_results, declared_operands, like_attribute
+from dmlc.ops.call import AttributeSite, CallSite, call_results, declared_operands
+from dmlc.ops.call_attributes import LIKE, like_attribute
 from dmlc.ops.habits import MODULES, NO_METHODS, call_instead, dtype_named, infix_named, operation_named, phrase_named
 from dmlc.ops.model_call import CallableModel, call_model
 from dmlc.ops.size_of import SIZE, size_of

@@ -14,9 +14,10 @@ from dmlc.codegen.numpy.names import identifier
 from dmlc.ir import DType, Graph, Node, Operation, Tensor, TensorType, Value, as_dtype, symbol
 from dmlc.ir.dtype import f32
 from dmlc.ops import INFIX, OPERATIONS, PREFIX
-from dmlc.ops.call import CallSite, apply
+from dmlc.ops.call import CallSite
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.runtime.reference import evaluate
+from tests.calls import add_call
 
 
 class Model:
@@ -39,7 +40,7 @@ class Model:
     def node(self, op: str | Operation, *operands: Any, **attributes: Any) -> Node:
         if isinstance(op, str):
             op = PREFIX[op] if op in PREFIX and len(operands) == 1 else OPERATIONS.get(op) or INFIX[op]
-        return apply(self.graph, op, operands, attributes, CallSite())
+        return add_call(self.graph, op, operands, attributes, CallSite())
 
     def call(self, op: str | Operation, *operands: Any, name: str | None = None, **attributes: Any) -> Value:
         value = self.node(op, *operands, **attributes).result
@@ -59,7 +60,7 @@ def source(graph: Graph, style: Style = "plain") -> str:
 
 def function(text: str, name: str = "model") -> Any:
     """The function of a generated file, run where our package does not exist."""
-    tree = ast.parse(text, feature_version=(3, 10))
+    tree = ast.parse(text, feature_version=(3, 11))
     imports = [alias.name for item in tree.body if isinstance(item, ast.Import) for alias in item.names]
     assert imports == ["numpy"]
     namespace: dict[str, Any] = {"__name__": "generated"}

@@ -35,9 +35,9 @@ def write(folder: Path, name: str, graph: Graph) -> list[str]:
 
 
 def clean(folder: Path) -> None:
-    ruff("format", "--diff", "--line-length", "100", "--target-version", "py310", folder)
+    ruff("format", "--diff", "--line-length", "100", "--target-version", "py311", folder)
     # E741 and E743, defaults of older versions, are about names that read like digits; inputs and models keep theirs.
-    ruff("check", "--extend-ignore", "E741,E743", "--target-version", "py310", folder)
+    ruff("check", "--extend-ignore", "E741,E743", "--target-version", "py311", folder)
 
 
 def test_random_graphs(tmp_path: Path) -> None:

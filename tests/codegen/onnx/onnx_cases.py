@@ -11,8 +11,9 @@ from dmlc.diagnostics import Source, Span
 from dmlc.ir import INDEX, NUMERIC, Dim, DType, Graph, Node, Operation, Tensor, TensorType, Value, symbol
 from dmlc.ir.dtype import DTYPES, bool_, i64
 from dmlc.ops import ALL_OPERATIONS, binary, choose, elementwise, index, matmul, move, normalize, reduce, scan, select
-from dmlc.ops.call import CallSite, apply
+from dmlc.ops.call import CallSite
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
+from tests.calls import add_call
 
 SOURCE = Source("folder/test.dml", "\n".join(f"line {i}" for i in range(1, 2000)))
 Feeds = dict[str, np.ndarray]
@@ -44,7 +45,7 @@ class Bench:
     def node(self, op: Operation, *operands: Any, **attributes: Any) -> Node:
         self.line += 1
         span = Span(SOURCE, self.line, 5, self.line, 9)
-        return apply(self.graph, op, operands, attributes, CallSite(span=span))
+        return add_call(self.graph, op, operands, attributes, CallSite(span=span))
 
     def show(self, label: str, *values: Value) -> None:
         self.outputs += [(f"{label} #{i}", v) for i, v in enumerate(values)]

@@ -227,12 +227,12 @@ def test_fused_node_is_on_directml() -> None:
     assert program.losses() == (0, 0)
 
 
-def test_replay_fuses_again() -> None:
+def test_a_ledger_keeps_the_fusions() -> None:
     model = two_biases()
     program = dmlc.compile(model, fuse=("attention",))
     document = program.ledger_document()
     assert document["options"]["fuse"] == ["attention"]
-    assert dmlc.replay(model, document).to_onnx() == program.to_onnx()
+    assert dmlc.compile(model, **document["options"]).to_onnx() == program.to_onnx()
 
 
 def test_grown_models_keep_their_numbers() -> None:

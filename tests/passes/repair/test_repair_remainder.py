@@ -205,7 +205,9 @@ def fixed(model: onnx.ModelProto, dim: str, feeds: dict[str, np.ndarray]) -> obj
 
 @pytest.mark.parametrize("dtype", ["i32", "i64"])
 def test_products_of_quotients_of_one(dtype: str) -> None:
-    text = f"model m(a: u8[4]) -> (y) {{\n    b = (a as {dtype}) + 1\n    y = 1 / b * (b + 6)\n    return y\n}}\n"
+    text = (
+        f"model m(a: u8[4]) -> (y) {{\n    b = (a as {dtype}) + 1\n    y = onnx.Div(1, b) * (b + 6)\n    return y\n}}\n"
+    )
     made = dmlc.compile(Source("m.dml", text), target="cpu").to_onnx()
     for optimize in (False, True):
         found = run(session(made, optimized=optimize), {"a": np.array([0, 1, 4, 255], np.uint8)})["y"]

@@ -29,8 +29,8 @@ F = np.float32
 EXPRESSIONS: list[tuple[str, Any]] = [
     ("at % W", AT % W),
     ("at // W", AT // W),
-    ("at / W", AT // W),
-    ("n / W", np.trunc((AT - 6) / W)),
+    ("onnx.Div(at, W)", AT // W),
+    ("onnx.Div(n, W)", np.trunc((AT - 6) / W)),
     ("n // W", (AT - 6) // W),
     ("x / (H * W)", X / (H * W)),
     ("x * W ** -0.5", X * W**-0.5),
@@ -125,8 +125,10 @@ def test_the_placement_report_says_that_binding_makes_it_free() -> None:
     ("statement", "code", "help"),
     [
         ("y = sqrt(W)", "E0330", "W as f32"),
+        ("y = at / W", "E0343", "at // W"),
+        ("y = W / n", "E0343", "W / (n as f32)"),
         ("y = W / 2", "E0330", "(W / 2) as f32"),
-        ("y = at * (1 / W)", "E0311", "x / W"),
+        ("y = at * (1 / W)", "E0311", "x // W"),
         ("y = at + W / 2", "E0311", "W // 2"),
         ("y = (W / 2) as i32", "E0311", "//"),
         ("y = where(W > 3, x, x)", "E0332", "as"),

@@ -1,0 +1,84 @@
+"""A build is checked by compiling again and comparing bytes; the options that its ledger reports are enough."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from onnx import ModelProto
+
+import dmlc
+from dmlc.cli.main import main
+from tools.fuzz import onnx_models
+from tools.fuzz.onnx_patterns import PATTERNS
+
+ROOT = Path(__file__).parents[2]
+
+HEAD = ROOT / "examples" / "04_detection_head" / "model.dml"
+OPTIONS: list[dict[str, Any]] = [
+    {"target": "directml"},
+    {"target": "cpu", "allow": ("range",)},
+    {"target": "onnx", "exact": True, "skip_rules": ("cse",)},
+    {"target": "directml", "feature_level": "6.2", "f64": "f32", "accumulate": "f32", "lower_hardmax": True},
+    {"target": "numpy", "only_rules": ("merge-nested-reductions", "dce")},
+]
+
+
+def assert_same_again(source: Any, **options: Any) -> int:
+    """Compile, compile again as the ledger reports, compare; the number of rewrites."""
+    program = dmlc.compile(source, **options)
+    ledger = json.loads(json.dumps(program.ledger_document()))
+    again = dmlc.compile(source, target=ledger["target"], opset=ledger["opset"], **ledger["options"])
+    assert again.to_bytes("onnx") == program.to_bytes("onnx")
+    assert again.ledger_document() == ledger == program.ledger_document()
+    return len(ledger["rewrites"])
+
+
+def pattern_model(pattern: Callable[[onnx_models.Grower], object]) -> ModelProto:
+    """A small valid model of a written-out pattern."""
+    for attempt in range(200):
+        try:
+            program = onnx_models.Grower(f"{pattern.__name__}/{attempt}").model(((1, pattern),))
+        except onnx_models.MisfitError:
+            continue
+        if program.model.graph.node and onnx_models.is_valid(program.model):
+            return program.model
+    raise AssertionError(f"{pattern.__name__} yields no valid model")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*/model.dml")), ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: options["target"])
+def test_examples_compiled_again_have_the_same_bytes(path: Path, options: dict[str, Any]) -> None:
+    assert_same_again(path, **options)
+
+
+def test_patterns_compiled_again_have_the_same_bytes() -> None:
+    count = 0
+    for number, (_, pattern) in enumerate(PATTERNS):
+        count += assert_same_again(pattern_model(pattern), **OPTIONS[number % 2])
+    assert count > len(PATTERNS)
+
+
+def test_another_program_or_other_options_give_other_bytes() -> None:
+    build = dmlc.compile(HEAD, target="cpu").to_bytes("onnx")
+    assert dmlc.compile(HEAD, target="cpu", skip_rules=("cse",)).to_bytes("onnx") != build
+    assert dmlc.compile(HEAD, target="cpu", bind={"batch": 2}).to_bytes("onnx") != build
+    text = HEAD.read_text(encoding="utf-8").replace("order=largest", "order=smallest")
+    source = dmlc.Source(text, name="model.dml")
+    assert dmlc.compile(source, target="cpu", include=[HEAD.parent]).to_bytes("onnx") != build
+
+
+def test_the_command_line_writes_the_same_files_again(tmp_path: Path) -> None:
+    files = [(tmp_path / f"{name}.onnx", tmp_path / f"{name}.json") for name in ("first", "again")]
+    for out, ledger in files:
+        assert main(["compile", str(HEAD), "-o", str(out), "--ledger", str(ledger), "--bind", "batch=2", "-q"]) == 0
+    (out, ledger), (out_again, ledger_again) = files
+    assert out_again.read_bytes() == out.read_bytes() == dmlc.compile(HEAD, bind={"batch": 2}).to_bytes("onnx")
+    assert ledger_again.read_bytes() == ledger.read_bytes()
+    document = json.loads(ledger.read_text(encoding="utf-8"))
+    assert document["options"]["bind"] == {"batch": 2}
+    places = {place for row in document["rewrites"] for place in row["places"]}
+    assert places and all(place.startswith("model.dml:") for place in places)

@@ -29,6 +29,8 @@ _CATEGORIES = {
     "LabelEncoder": ("keys_strings", "keys_int64s"),
     "CategoryMapper": ("cats_strings", "cats_int64s"),
 }
+#: Trip counts to feed: large ones take long, and show no more.
+_TRIPS = (1, 2, 3, 0)
 #: Ranks to try where the model says none.
 _RANKS = (2, 4, 3, 1)
 #: Integers of models that divide integers stay below this.
@@ -75,7 +77,7 @@ def interfaces(model: ModelProto) -> list[Interface]:
     graph = model.graph
     needed, _ = required_inputs(graph, model.ir_version)
     indices, divisors = integer_uses(graph)
-    choices = known_categories(graph)
+    choices = known_categories(graph) | dict.fromkeys(trip_counts(graph), _TRIPS)
     unranked = [info.name for info in needed if not _tensor_type(info).HasField("shape")]
     widest = WIDEST if any(node.op_type in ("Div", "Mod") for node in all_nodes(graph.node)) else None
     out = []
@@ -195,6 +197,15 @@ def known_categories(graph: GraphProto) -> dict[str, tuple[str | int, ...]]:
             elif words:
                 possible[name] = (*possible.get(name, WORDS), *words)
     return {name: required.get(name) or possible.get(name, ()) for name in (*required, *possible)}
+
+
+def trip_counts(graph: GraphProto) -> set[str]:
+    """The inputs that say how often a loop runs."""
+    makers = {name: node for node in graph.node for name in node.output if name}
+    integers = (TensorProto.INT32, TensorProto.INT64)
+    fed = {info.name for info in graph.input if info.type.tensor_type.elem_type in integers}
+    loops = [node.input[0] for node in graph.node if node.op_type == "Loop" and node.input]
+    return {source for name in loops for source in _sources(name, makers, fed)}
 
 
 def _smaller(a: Dim, b: Dim) -> Dim:

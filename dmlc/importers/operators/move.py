@@ -8,7 +8,7 @@ import numpy as np
 
 from dmlc.importers.registry import Found, Made, Reading, Same, reads
 from dmlc.inference.query import ends_at_front, remaining, vanishes_with, within
-from dmlc.ir import Dim, Tensor, product
+from dmlc.ir import Dim, Tensor, product, symbol
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import (
     CONCAT,
@@ -89,8 +89,23 @@ def _resolved(r: Reading, sizes: list[Dim], *, copies: bool) -> tuple[Dim, ...] 
         others = [size for size in sizes if size != -1]
         if product(others) == 0:
             return None
+        _learn_not_empty(r, others)
         sizes[places[0]] = remaining(have, others)
     return tuple(sizes)
+
+
+def _learn_not_empty(r: Reading, sizes: Sequence[Dim]) -> None:
+    """Take 1 as the least size of dims that make one of the sizes beside a -1 vanish: such a run fails
+    (onnxruntime, core/providers/cpu/tensor/reshape_helper.h)."""
+    dims = r.graph.dims
+    for size in sizes if r.outputs[0] in r.scope.live else ():
+        terms = () if isinstance(size, int) else size.terms
+        for name in terms[0][0] if len(terms) == 1 else ():
+            if not isinstance(name, str):
+                continue
+            low, high = dims.interval(symbol(name))
+            if low < 1 and name not in dims.provided:
+                dims.bounds[name] = (1, high)
 
 
 def _safe_to_copy(r: Reading, sizes: Sequence[Dim], place: int) -> bool:

@@ -61,6 +61,8 @@ class SizeWriter(NodeWriter):
 
     def _hold_sizes(self, value: Value, shape: Sizes) -> None:
         holders = self._holders
+        if len(shape) > 1 and all(isinstance(size, int) for size in shape[:2]) and not value.type.is_static:
+            self._hold_run(shape, 0, value)
         for axis, size in enumerate(shape):
             if isinstance(size, int):
                 continue

@@ -80,6 +80,8 @@ def _resolved(r: Reading, sizes: list[Dim], *, copies: bool) -> tuple[Dim, ...] 
             if i >= len(have):
                 return None
             sizes[i] = have[i]
+    if copies:
+        _learn_not_empty(r, sizes[len(have) :])
     if copies and not all(isinstance(size, int) or _safe_to_copy(r, sizes, i) for i, size in enumerate(sizes)):
         return None
     places = [i for i, size in enumerate(sizes) if size == -1]
@@ -95,8 +97,8 @@ def _resolved(r: Reading, sizes: list[Dim], *, copies: bool) -> tuple[Dim, ...] 
 
 
 def _learn_not_empty(r: Reading, sizes: Sequence[Dim]) -> None:
-    """Take 1 as the least size of dims that make one of the sizes beside a -1 vanish: such a run fails
-    (onnxruntime, core/providers/cpu/tensor/reshape_helper.h)."""
+    """Take 1 as the least size of dims that make one of the sizes 0, with which a run fails: beside a -1, or behind the
+    last axis, where a 0 has nothing to copy (onnxruntime, core/providers/cpu/tensor/reshape_helper.h)."""
     dims = r.graph.dims
     for size in sizes if r.outputs[0] in r.scope.live else ():
         terms = () if isinstance(size, int) else size.terms
@@ -109,12 +111,12 @@ def _learn_not_empty(r: Reading, sizes: Sequence[Dim]) -> None:
 
 
 def _safe_to_copy(r: Reading, sizes: Sequence[Dim], place: int) -> bool:
-    """True where a computed size of 0, which a reshape reads as a copy, gives that size all the same, or fails: the
-    result would have elements, and the reshaped value then has none."""
+    """True where a computed size of 0, which a reshape reads as a copy, gives that size all the same, or fails: there
+    is nothing to copy, or the result would have elements, and the reshaped value then has none."""
     size, have = sizes[place], r.x.shape
     assert not isinstance(size, int)
     lowest = r.graph.dims.interval
-    if lowest(size)[0] > 0 or any(vanishes_with(d, size) for d in have[place : place + 1]):
+    if lowest(size)[0] > 0 or place >= len(have) or vanishes_with(have[place], size):
         return True
     others = [d for i, d in enumerate(sizes) if i != place]
     return all(lowest(d)[0] > 0 for d in others) and product(sizes) == product(have)

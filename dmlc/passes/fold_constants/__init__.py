@@ -19,7 +19,7 @@ from dmlc.passes.fold_constants.arithmetic import (
     SignIntoFactor,
     SwappedChoice,
 )
-from dmlc.passes.fold_constants.bounds import WithinBounds
+from dmlc.passes.fold_constants.bounds import BoundsInARow, WithinBounds
 from dmlc.passes.fold_constants.evaluate import Evaluate, FillScalar
 from dmlc.passes.fold_constants.layouts import (
     AroundElementwise,
@@ -69,6 +69,7 @@ class FoldConstants(RewritePass, frozen=True):
             Inverse,
             Idempotent,
             WithinBounds,
+            BoundsInARow,
             SignIntoFactor,
             ScalesOfProduct,
             InlineBranch,

@@ -14,6 +14,7 @@ from dmlc.passes.fold_constants import FoldConstants
 from dmlc.passes.fold_conv import FoldConv
 from dmlc.passes.fuse_attention import FuseAttention
 from dmlc.passes.fuse_dot import FuseDot
+from dmlc.passes.fuse_gemm import FuseGemm
 from dmlc.passes.fuse_instance_norm import FuseInstanceNorm
 from dmlc.passes.fuse_layer_norm import FuseLayerNorm
 from dmlc.passes.fuse_selection import FuseSelection
@@ -60,7 +61,7 @@ def default_pipeline(
     if target.code != "numpy" and (target.provider is not None or target.costs is None):
         # A repair may undo another, or the operation that it stands beside. A lowering by costs must stay as it is.
         repairs = () if target.provider is None else (Repair(),)
-        again = (FoldConstants(), FoldConv(), CanonicalizeReduce(), Hoist(), Cse(), Dce())
+        again = (FuseGemm(), FoldConstants(), FoldConv(), CanonicalizeReduce(), Hoist(), Cse(), Dce())
         passes.append(FixedPoint((*repairs, *again)))
     if target.kernels is not None:
         passes.append(Legalize())

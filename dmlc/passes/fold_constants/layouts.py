@@ -422,7 +422,7 @@ _OPAQUE_ELEMENTWISE = frozenset(
 #: Operators of ``com.microsoft`` that are elementwise as long as they add no bias.
 _MICROSOFT_ELEMENTWISE = frozenset(("FastGelu", "Gelu", "QuickGelu"))
 #: Elementwise nodes between the two layout operations.
-_MOST_NODES = 24
+MOST_NODES = 24
 
 
 class _ElementwiseRegionMatch(Match, eq=False, kw_only=True):
@@ -444,7 +444,7 @@ class AroundElementwise(Rule[_ElementwiseRegionMatch]):
 
     def match(self, node: Node, graph: Graph) -> _ElementwiseRegionMatch | None:
         first = node.operand("x").producer
-        if first is None or not _is_elementwise(first) or not first.result.is_used_once:
+        if first is None or not is_elementwise(first) or not first.result.is_used_once:
             return None
         inner: dict[Node, None] = {}
         leaves: dict[Node, None] = {}
@@ -477,7 +477,7 @@ class AroundElementwise(Rule[_ElementwiseRegionMatch]):
         return [made[match.root.operand("x")]]
 
 
-def _is_elementwise(node: Node) -> bool:
+def is_elementwise(node: Node) -> bool:
     if node.op is OPAQUE:
         a = node.attributes_as(OpaqueAttributes)
         if a.domain == MICROSOFT:
@@ -495,7 +495,7 @@ def _gather(root: Node, first: Node, inner: dict[Node, None], leaves: dict[Node,
         if node in inner:
             continue
         inner[node] = None
-        if len(inner) > _MOST_NODES:
+        if len(inner) > MOST_NODES:
             return False
         for value in node.operands:
             maker = None if value is None else value.producer
@@ -505,7 +505,7 @@ def _gather(root: Node, first: Node, inner: dict[Node, None], leaves: dict[Node,
                 return False
             if _undoes(root, maker):
                 leaves[maker] = None
-            elif _is_elementwise(maker) and len(maker.results) == 1:
+            elif is_elementwise(maker) and len(maker.results) == 1:
                 stack.append(maker)
             else:
                 return False

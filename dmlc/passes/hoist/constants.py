@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from msgspec import Struct
 
-from dmlc.ir import Graph, Node, Operation, Tensor, Value
+from dmlc.ir import Graph, Node, Operation, StoredTensor, Tensor, Value
 from dmlc.ops.binary import ADD, DIV, MUL, SUB
 from dmlc.ops.constant import constant_of
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
@@ -93,6 +93,8 @@ def _step(node: Node) -> _ConstantStep | None:
     for x, other in both_ways(node):
         tensor = constant_of(other)
         if tensor is None or not 0 < tensor.size <= _MOST_ELEMENTS or constant_of(x) is not None:
+            continue
+        if isinstance(tensor, StoredTensor) and tensor.is_apart:
             continue
         wide = tensor.array.astype(np.float64) if dtype.is_float else tensor.array
         inverted = op in (SUB, DIV) and other is node.operand("a")

@@ -29,6 +29,7 @@ from dmlc.passes.recognize_reduce import RecognizeReduce
 from dmlc.passes.repair import Repair
 from dmlc.passes.share_prefixes import SharePrefixes
 from dmlc.passes.share_reductions import ShareReductions
+from dmlc.passes.split_from_slices import SplitFromSlices
 from dmlc.passes.stop_repetition import StopRepetition
 from dmlc.targets import Target
 
@@ -67,7 +68,7 @@ def default_pipeline(
         passes.append(Legalize())
     passes += [Cse(), Dce()]
     if target.code != "numpy":
-        passes.append(StopRepetition())
+        passes += [SplitFromSlices(), StopRepetition()]
     return PassManager((*passes, F16Advice(), QuantizedAdvice()))
 
 

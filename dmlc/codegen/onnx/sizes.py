@@ -61,8 +61,6 @@ class SizeWriter(NodeWriter):
 
     def _hold_sizes(self, value: Value, shape: Sizes) -> None:
         holders = self._holders
-        if len(shape) > 1 and all(isinstance(size, int) for size in shape[:2]) and not value.type.is_static:
-            self._hold_run(shape, 0, value)
         for axis, size in enumerate(shape):
             if isinstance(size, int):
                 continue
@@ -72,6 +70,8 @@ class SizeWriter(NodeWriter):
                 self._hold_run(shape, axis, value)
             if axis and isinstance(shape[axis - 1], int):
                 self._hold_run(shape, axis - 1, value)
+                if axis > 1 and all(isinstance(before, int) for before in shape[:axis]):
+                    self._hold_run(shape, 0, value)  # the whole shape, which begins with numbers
 
     def _hold_run(self, shape: Sizes, axis: int, value: Value) -> None:
         pair = shape[axis : axis + 2]

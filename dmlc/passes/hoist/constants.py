@@ -12,7 +12,6 @@ from dmlc.ir import Graph, Node, Operation, StoredTensor, Tensor, Value
 from dmlc.ops.binary import ADD, DIV, MUL, SUB
 from dmlc.ops.constant import constant_of
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
-from dmlc.passes.patterns import both_ways
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, consumed_elsewhere
 
 _Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
@@ -23,13 +22,20 @@ _LEAST_SUM = 0.5
 
 
 class _ConstantStep(Struct, frozen=True):
-    """``x + c``, or ``c - x`` where it is ``inverted``; ``x * c``, or ``c / x``. ``wide`` is ``c``, floats as f64."""
+    """``x + c``, or ``c - x`` where it is ``inverted``; ``x * c``, or ``c / x``."""
 
     node: Node
     x: Value
     constant: Tensor
-    wide: _Array
     inverted: bool
+
+    def wide(self) -> _Array:
+        """``c``, floats as f64: the reciprocal of a divisor, a negated subtrahend."""
+        op, array = self.node.op, self.constant.array
+        wide = array.astype(np.float64) if array.dtype.kind == "f" else array
+        if self.inverted or op is ADD or op is MUL:
+            return wide
+        return np.asarray(1 / wide if op is DIV else 0 - wide, wide.dtype)
 
 
 class _RowMatch(Match, eq=False, kw_only=True):
@@ -51,14 +57,20 @@ class ConstantsInARow(Rule[_RowMatch]):
 
     def match(self, node: Node, graph: Graph) -> _RowMatch | Miss | None:
         second = _step(node)
-        first = None if second is None or second.x.producer is None else _step(second.x.producer)
-        if first is None or second is None or _is_product(first.node.op) != _is_product(node.op):
+        inner = None if second is None else second.x.producer
+        if second is None or inner is None or inner.op not in (_FACTORS if node.op in _FACTORS else _TERMS):
             return None
+        first = _step(inner)
+        if first is None:
+            return None
+        most = max(first.constant.size, second.constant.size)
+        if most > _MOST_ELEMENTS:
+            return Miss("a constant has {0} elements", (most,))
         with np.errstate(all="ignore"):
             wide = _combined(node.op, second, first)
             constant = np.asarray(wide).astype(node.result.type.dtype.numpy)
-        if (miss := _why_kept(node.op, first, second, wide, constant)) is not None:
-            return miss
+            if (miss := _why_kept(node.op, first, second, wide, constant)) is not None:
+                return miss
         inverted = first.inverted != second.inverted
         return _RowMatch(node, (first.node,), x=first.x, constant=constant, inverted=inverted)
 
@@ -75,41 +87,34 @@ class ConstantsInARow(Rule[_RowMatch]):
         return f"{match.root.op.name} of {match.consumed[0].op.name} by constants"
 
     def build(self, match: _RowMatch, rewriter: Rewriter) -> Sequence[Value]:
-        constant, is_product = rewriter.constant(match.constant), _is_product(match.root.op)
+        constant, is_product = rewriter.constant(match.constant), match.root.op in _FACTORS
         if match.inverted:
             return [rewriter.add(DIV if is_product else SUB, [constant, match.x])]
         return [rewriter.add(MUL if is_product else ADD, [match.x, constant])]
 
 
-def _is_product(op: Operation) -> bool:
-    return op is MUL or op is DIV
+_TERMS, _FACTORS = (ADD, SUB), (MUL, DIV)
 
 
 def _step(node: Node) -> _ConstantStep | None:
     """The node as an operation with one constant; None if it is not one. Quotients of integers round."""
-    op, dtype = node.op, node.result.type.dtype
-    if op not in (ADD, SUB, MUL, DIV) or (op is DIV and not dtype.is_float):
-        return None
-    for x, other in both_ways(node):
+    a, b = node.operand("a"), node.operand("b")
+    for x, other in ((a, b), (b, a)):
         tensor = constant_of(other)
-        if tensor is None or not 0 < tensor.size <= _MOST_ELEMENTS or constant_of(x) is not None:
+        if tensor is None or (isinstance(tensor, StoredTensor) and tensor.is_apart):
             continue
-        if isinstance(tensor, StoredTensor) and tensor.is_apart:
-            continue
-        wide = tensor.array.astype(np.float64) if dtype.is_float else tensor.array
-        inverted = op in (SUB, DIV) and other is node.operand("a")
-        if op in (SUB, DIV) and not inverted:
-            with np.errstate(all="ignore"):
-                wide = np.asarray(1 / wide if op is DIV else 0 - wide, wide.dtype)
-        return _ConstantStep(node, x, tensor, wide, inverted)
+        if constant_of(x) is not None or (node.op is DIV and not x.type.dtype.is_float):
+            return None
+        return _ConstantStep(node, x, tensor, other is a and node.op in (SUB, DIV))
     return None
 
 
 def _combined(op: Operation, second: _ConstantStep, first: _ConstantStep) -> _Array:
     """The constant of both steps at once."""
-    if _is_product(op):
-        return np.asarray(second.wide / first.wide if second.inverted else second.wide * first.wide)
-    return np.asarray(second.wide - first.wide if second.inverted else second.wide + first.wide)
+    outer, inner = second.wide(), first.wide()
+    if op in _FACTORS:
+        return np.asarray(outer / inner if second.inverted else outer * inner)
+    return np.asarray(outer - inner if second.inverted else outer + inner)
 
 
 def _why_kept(
@@ -121,9 +126,10 @@ def _why_kept(
     if constant.dtype.kind != "f":
         return None
     sizes = np.abs(wide)
-    if _is_product(op):
+    if op in _FACTORS:
         limits = np.finfo(constant.dtype)
         fits = (sizes >= limits.tiny) & (sizes <= limits.max)
         return None if fits.all() else Miss("the product of the constants leaves the range of {0}", (constant.dtype,))
-    fits = np.isfinite(constant) & (sizes >= _LEAST_SUM * np.maximum(np.abs(first.wide), np.abs(second.wide)))
+    larger = np.maximum(np.abs(first.wide()), np.abs(second.wide()))
+    fits = np.isfinite(constant) & (sizes >= _LEAST_SUM * larger)
     return None if fits.all() else Miss("the constants cancel: their sum has fewer digits than they have")

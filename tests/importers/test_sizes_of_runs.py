@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -84,3 +85,11 @@ def test_onnx_runtime_infers_no_size_beside_0() -> None:
     model = parsed("(float[s, 16] x) => (float[p, q, r] h)", _SPLIT)
     with pytest.raises(Exception, match="cannot be reshaped"):
         run(session(model), {"x": np.ones((0, 16), np.float32)})
+
+
+def test_the_program_of_such_a_model_reads_back(tmp_path: Path) -> None:
+    """A dim of a program is 1 or more anyway, and is not declared for it."""
+    program = dmlc.compile(parsed("(float[s, 16] x) => (float[p, q, r] y)", "y = Reshape(x, split)"), target="onnx")
+    program.save(tmp_path / "m.dml")
+    again = dmlc.compile(tmp_path / "m.dml", target="onnx")
+    assert [node.op_type for node in again.to_onnx().graph.node] == ["Reshape"]

@@ -19,11 +19,11 @@ from dmlc.passes.fold_constants.arithmetic import (
     SignIntoFactor,
     SwappedChoice,
 )
+from dmlc.passes.fold_constants.around_elementwise import AroundElementwise
 from dmlc.passes.fold_constants.bounds import BoundsInARow, WithinBounds
 from dmlc.passes.fold_constants.branches import InlineBranch
 from dmlc.passes.fold_constants.evaluate import Evaluate, FillScalar
 from dmlc.passes.fold_constants.layouts import (
-    AroundElementwise,
     ConcatChain,
     DropExpand,
     DropFill,

@@ -15,7 +15,7 @@ from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.passes.fold_constants.around_elementwise import MOST_NODES, is_elementwise
 from dmlc.passes.manager import REASSOCIATES, PassContext
 from dmlc.passes.patterns import both_ways, made_by
-from dmlc.passes.rewrite import Match, Miss, RewritePass, Rewriter, Rule, used_elsewhere
+from dmlc.passes.rewrite import Match, Miss, RewritePass, Rewriter, Rule
 
 
 class _Biased(Struct, frozen=True, eq=False):
@@ -57,8 +57,9 @@ class ProductWithBias(Rule[_GemmMatch]):
         dtype = match.root.result.type.dtype
         if not self.capabilities.takes("Gemm", dtype):
             return Miss("the target has no kernel of Gemm for {0}", (dtype,))
-        if (miss := used_elsewhere(match.found.node.result)) is not None:
-            return miss
+        rows = match.found.matrix.shape[0]
+        if graph.dims.interval(rows)[0] < 1:
+            return Miss("the matrix has {0} rows, and a Gemm of none may leave its result unset", (rows,))
         if self._plan is None or self._plan[0] is not graph:
             self._plan = graph, frozenset(_worthwhile(graph))
         if match.root not in self._plan[1]:

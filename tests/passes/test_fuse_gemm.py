@@ -65,6 +65,11 @@ PROGRAMS = {
     "a bias of more axes": ("f32[4, 8]", "y = matmul(x, w) + reshape(b, shape=[1, 8])\n return y", (0, None, 1)),
     "a product that others need": ("f32[N, 8]", "h = matmul(x, w)\n y = h + b\n return y, h", (0, 0, 1)),
     "a matrix for each of the batch": ("f32[2, N, 8]", "y = matmul(x, batched) + b\n return y", (0, 0, 1)),
+    "a matrix without rows": (
+        "f32[N, 0]",
+        "y = matmul(x, reshape(w[:0], shape=[0, 8])) + b\n return y",
+        (0, None, None),
+    ),
     "a vector": ("f32[8]", "y = matmul(x, w) + b\n return y", (0, 0, 1)),
 }
 

@@ -204,6 +204,11 @@ class SizeWriter(NodeWriter):
 
     # --- lists of sizes
 
+    def is_one_shape(self, sizes: Sizes) -> bool:
+        """Return whether a list is the whole shape of a value, so that at most one node reads it."""
+        run = self._run_of(sizes)
+        return sizes in self._vectors or (run is not None and len(run[1]) == len(sizes))
+
     def sizes(self, sizes: Sequence[Dim]) -> str:
         """A shape as an i64 vector."""
         key = tuple(sizes)

@@ -204,10 +204,11 @@ class SizeWriter(NodeWriter):
 
     # --- lists of sizes
 
-    def is_one_shape(self, sizes: Sizes) -> bool:
-        """Return whether a list is the whole shape of a value, so that at most one node reads it."""
-        run = self._run_of(sizes)
-        return sizes in self._vectors or (run is not None and len(run[1]) == len(sizes))
+    def reads_in_one(self, sizes: Sizes, *, rather_than: Sizes) -> bool:
+        """Return whether a list is the whole shape of a value, where ``rather_than`` takes more than one node."""
+        run, unread = self._run_of(sizes), [s for s in rather_than if not isinstance(s, int) and s not in self._ones]
+        is_whole = sizes in self._vectors or (run is not None and len(run[1]) == len(sizes))
+        return is_whole and bool(unread) and rather_than not in self._vectors
 
     def sizes(self, sizes: Sequence[Dim]) -> str:
         """A shape as an i64 vector."""

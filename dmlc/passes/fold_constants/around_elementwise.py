@@ -31,7 +31,7 @@ MOST_NODES = 24
 _MOST_ELEMENTS = 1 << 20
 
 
-class _Region(Struct, frozen=True):
+class _GatheredRegion(Struct, frozen=True):
     """``inner`` are the elementwise nodes, ``leaves`` the layout operations that feed them; ``others`` are operands
     that must be transposed instead."""
 
@@ -109,12 +109,12 @@ def is_elementwise(node: Node) -> bool:
     return node.op in _ELEMENTWISE
 
 
-def _gathered(root: Node, first: Node, *, adds: bool) -> _Region | None:
+def _gathered(root: Node, first: Node, *, adds: bool) -> _GatheredRegion | None:
     """The elementwise nodes above the root; None where an operand is something else.
 
     With ``adds`` other operands are gathered too, and what others need as well as the region is one of these.
     """
-    have, region = root.operand("x").shape, _Region()
+    have, region = root.operand("x").shape, _GatheredRegion()
     stack = [first]
     while stack:
         node = stack.pop()

@@ -7,7 +7,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dmlc.inference.shape_numbers import shape_numbers
 from dmlc.ir import Array, ForeignType, Graph, Node, Tensor, TensorType, Value, dim_names
 from dmlc.ops.constant import CONSTANT
 from dmlc.ops.index import GATHER
@@ -207,6 +206,8 @@ class KnownSize(Rule[SizeMatch]):
         maker = node.operand("x").producer
         if maker is None or not is_opaque(maker, "Shape"):
             return None
+        from dmlc.inference.shape_numbers import shape_numbers  # it loads onnx, which a program does without
+
         found = shape_numbers(node.result, graph.opset)
         numbers = tuple([size for size in found or () if isinstance(size, int)])
         return SizeMatch(node, numbers=numbers) if found and len(numbers) == len(found) else None

@@ -37,7 +37,7 @@ class _GemmMatch(Match, eq=False, kw_only=True):
 
 
 class ProductWithBias(Rule[_GemmMatch]):
-    """``matmul(x, w) + b`` with a matrix ``w`` and a bias of one axis becomes a Gemm, for more axes between reshapes.
+    """``matmul(x, w) + b`` with a matrix and a bias for each column becomes a Gemm, for more axes between reshapes.
 
     ``reassociates``. Only where there are no more nodes for it: the reshapes merge with those around, or several
     products share one. ONNX Runtime's own MatMulAddFusion needs known sizes, and puts reshapes around each product.
@@ -89,7 +89,7 @@ def _biased(node: Node) -> _Biased | None:
             continue
         x, matrix = inner.operand("a"), inner.operand("b")
         is_product = x.type.rank >= 2 and matrix.type.rank == 2 and value.is_used_once
-        if is_product and bias.shape == matrix.shape[1:]:
+        if is_product and (bias.shape == matrix.shape[1:] or (x.type.rank == 2 and bias.shape == (1, matrix.shape[1]))):
             return _Biased(node, inner, x, matrix, bias)
     return None
 

@@ -18,6 +18,7 @@ OTHERS = "w: f32[8, 8], v: f32[8, 8], u: f32[8, 8], b: f32[8], c: f32[8], d: f32
 #: The type of x, the body, and the numbers of Gemm, Reshape and MatMul that are left.
 PROGRAMS = {
     "rows": ("f32[N, 8]", "y = b + matmul(x, w)\n return y", (1, 0, 0)),
+    "a row": ("f32[4, 8]", "y = matmul(x, w) + reshape(b, shape=[1, 8])\n return y", (1, None, 0)),
     "a reshape on each side": (
         "f32[N, 4, 4, 2]",
         "y = reshape(matmul(reshape(x, shape=[N, 4, 8]), w) + b, shape=[N, 4, 2, 4])\n return y",
@@ -62,7 +63,11 @@ PROGRAMS = {
         "h = relu(matmul(x, w) + b)\n y = matmul(h, v) + c\n z = h + x\n return y, z",
         (0, 0, 2),
     ),
-    "a bias of more axes": ("f32[4, 8]", "y = matmul(x, w) + reshape(b, shape=[1, 8])\n return y", (0, None, 1)),
+    "a bias of more axes": (
+        "f32[N, 4, 4, 2]",
+        "y = matmul(reshape(x, shape=[N, 4, 8]), w) + reshape(b, shape=[1, 8])\n return y",
+        (0, None, 1),
+    ),
     "a product that others need": ("f32[N, 8]", "h = matmul(x, w)\n y = h + b\n return y, h", (0, 0, 1)),
     "a matrix for each of the batch": ("f32[2, N, 8]", "y = matmul(x, batched) + b\n return y", (0, 0, 1)),
     "a matrix without rows": (

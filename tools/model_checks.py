@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,20 @@ def session(
     if folder is not None:
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
     return ort.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+
+
+def optimized_copy(model: ModelProto, level: str = "basic") -> ModelProto:
+    """The model after the optimizations of a level, ``basic`` or ``extended``, on the CPU provider.
+
+    Raises what ONNX Runtime raises on loading.
+    """
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, f"ORT_ENABLE_{level.upper()}")
+    with tempfile.TemporaryDirectory() as folder:
+        options.optimized_model_filepath = str(Path(folder) / "optimized.onnx")
+        ort.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+        return onnx.load(options.optimized_model_filepath)
 
 
 def run(found: ort.InferenceSession, feeds: Mapping[str, Any]) -> dict[str, Any]:

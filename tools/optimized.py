@@ -38,7 +38,7 @@ def optimizer_differences(model: ModelProto, folder: Path | None = None) -> dict
         plain = session(model, folder)
     except Exception:  # it need not load: other checks say so
         return None
-    for feeds in _draws(model):
+    for feeds in drawn_feeds(model):
         try:
             expected = run(plain, feeds)
         except Exception:  # ONNX Runtime's exceptions have no common base
@@ -78,8 +78,8 @@ def _difference(
     return "; ".join(differences(expected, found, MODEL_TOLERANCES))
 
 
-def _draws(model: ModelProto) -> Iterator[dict[str, Any]]:
-    """Inputs at several sizes of the open dims; none where an input is not a tensor of numbers."""
+def drawn_feeds(model: ModelProto) -> Iterator[dict[str, Any]]:
+    """Yield inputs at several sizes of the open dims; none where an input is not a tensor of numbers."""
     held = {tensor.name for tensor in model.graph.initializer}
     infos = [info for info in model.graph.input if info.name not in held]
     is_open = any(not size.HasField("dim_value") for i in infos for size in i.type.tensor_type.shape.dim)

@@ -403,6 +403,7 @@ _REWRITE: dict[str, Check] = {
     "level": is_count,
     "opsets": is_range,
     "patterns": list_of(is_name),
+    "when": is_name,
 }
 _EFFECTS = ("fails", "wrong", "imprecise", "advice", "cpu")
 

@@ -46,12 +46,11 @@ def runners(operation: Operation, arrays: Sequence[np.ndarray], settings: Settin
 
 def simplified(model: ModelProto, feeds: Mapping[str, np.ndarray], settings: Settings) -> dict[str, Deferred]:
     """The models that rewriting peers make of one, to be run as it is run."""
-    tools = {"onnxsim": _onnxsim, "onnxslim": _onnxslim}
 
     def run(tool: Callable[[ModelProto], ModelProto]) -> SessionRun:
         return SessionRun(tool(_copy(model)), feeds, settings.threads)
 
-    return {name: Deferred(run, tool) for name, tool in tools.items() if name in settings.peers}
+    return {name: Deferred(run, tool) for name, tool in REWRITERS.items() if name in settings.peers}
 
 
 def _onnxsim(model: ModelProto) -> ModelProto:
@@ -66,6 +65,10 @@ def _onnxslim(model: ModelProto) -> ModelProto:
 
     out: ModelProto = onnxslim.slim(model)
     return out
+
+
+#: Peers that rewrite a model.
+REWRITERS = {"onnxsim": _onnxsim, "onnxslim": _onnxslim}
 
 
 def _copy(model: ModelProto) -> ModelProto:

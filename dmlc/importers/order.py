@@ -118,6 +118,15 @@ def used_names(graph: GraphProto) -> set[str]:
     return used
 
 
+def live_names(graph: GraphProto) -> set[str]:
+    """The names that the outputs need. Nodes that come before what they need, which is not ONNX, may be left out."""
+    live = {info.name for info in graph.output}
+    for node in reversed(graph.node):
+        if not live.isdisjoint(node.output):
+            live.update(node.input if not node.attribute else needed(node))
+    return live
+
+
 def needed(node: NodeProto, level: int = 0) -> Iterator[str]:
     """The names that a node uses, those of the graphs inside it included. Raises ``DmlcError`` E0431 where these nest
     deeper than a file can hold."""

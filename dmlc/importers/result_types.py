@@ -15,7 +15,7 @@ from dmlc.importers.types import type_of
 from dmlc.inference import Fact, counts_elements, protos
 from dmlc.inference.claimed import claimed_types
 from dmlc.inference.joins import GraphsInside, differ
-from dmlc.ir import UNKNOWN, Dim, ForeignType, Region, TensorType, dim_names
+from dmlc.ir import UNKNOWN, Dim, DimExpr, ForeignType, Region, TensorType, dim_names
 from dmlc.onnx_schema.types import type_proto
 
 
@@ -98,7 +98,7 @@ def _completed(
     operands = {size for value in reading.inputs if value is not None for size in value.shape}
     sizes = [
         simpler(mine, said)
-        if not _is_open(mine) or _is_open(said)
+        if not (_is_open(mine) or _may_be(mine, said)) or _is_open(said)
         else scope.types.believed(said, mine, is_new=mine not in operands)
         for mine, said in zip(own.shape, claim.shape, strict=True)
     ]
@@ -115,6 +115,13 @@ def _open_sizes(type: TensorType) -> float:
 
 def _is_open(size: Dim) -> bool:
     return any(name.startswith("unk") for name in dim_names(size))
+
+
+def _may_be(size: Dim, said: Dim) -> bool:
+    """Return whether the size is the smaller or larger of two of which ``said`` is one. A number above 1 is not taken
+    for such a size: it may be the one that the model was traced with."""
+    clamp = size.as_clamp() if isinstance(size, DimExpr) else None
+    return clamp is not None and said in clamp[1:] and (said == 1 or isinstance(said, DimExpr))
 
 
 # --- operators without a rule

@@ -12,7 +12,7 @@ from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue.models import BROKEN_MODEL
 from dmlc.importers.declared_types import DeclaredTypes, Path
 from dmlc.importers.facts import InferredFacts
-from dmlc.importers.order import used_names
+from dmlc.importers.order import live_names, used_names
 from dmlc.ir import Dim, Graph, Tensor, Value
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 
@@ -53,6 +53,11 @@ class GraphScope:
     def used(self) -> set[str]:
         """The names that something uses; few operators ask."""
         return used_names(self._source)
+
+    @cached_property
+    def live(self) -> set[str]:
+        """The names of values that each run of the model computes; empty for a graph inside a node."""
+        return live_names(self._source) if self.outer is None else set()
 
     def define(self, name: str, value: Value | None) -> None:
         if name:

@@ -168,7 +168,10 @@ class Query:
         return self.new_dim() if isinstance(size, Open) else size
 
     def broadcast(self, *shapes: Shape | None) -> Shape | None:
-        """NumPy's broadcasting. Two open sizes that are not proved equal give a new one."""
+        """NumPy's broadcasting. Two open sizes that are not proved equal give a new one.
+
+        ``s`` and ``min(s, 64)`` give ``s``: a run in which they differ fails.
+        """
         out: Shape = ()
         for shape in shapes:
             if shape is None:
@@ -188,7 +191,16 @@ class Query:
             if isinstance(a, int) and isinstance(b, int):
                 raise Fault(f"sizes {b} and {a} do not broadcast")
             return a if isinstance(a, int) else b  # the other is that number, or 1
-        return a if self.dims.equal(a, b) else self.new_dim()
+        if self.dims.equal(a, b) or self._is_cut(b, a):
+            return a
+        return b if self._is_cut(a, b) else self.new_dim()
+
+    def _is_cut(self, part: DimExpr, whole: DimExpr) -> bool:
+        """Return whether ``part`` is the smaller of ``whole`` and another size, which is 1 or more."""
+        clamp = part.as_clamp()
+        if clamp is None or clamp[0] != "min" or whole not in clamp[1:]:
+            return False
+        return self.dims.interval(clamp[1] if clamp[2] == whole else clamp[2])[0] >= 1
 
 
 def need_equal(a: Dim, b: Dim, what: str) -> None:

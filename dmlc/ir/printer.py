@@ -109,7 +109,8 @@ class _Printer:
     def lines(self) -> Iterator[str]:
         graph = self.graph
         for name, interval in graph.dims.bounds.items():
-            yield f"dim {quoted(name)} {_bounds(interval)}"
+            if not self.spell or interval != (1, math.inf):  # a program says nothing of a dim that is 1 or more
+                yield f"dim {quoted(name)} {_bounds(interval)}"
         for value in graph.inputs:
             self.names[value] = self._unique(value.name)
             if self.spell and _is_long(value.type):

@@ -1,5 +1,5 @@
-"""``fold-conv``: linear operations before and after a convolution become part of its weights; zeros around it, and
-around an average pool, part of its window."""
+"""``fold-conv``: linear operations before and after a convolution become part of its weights, and a scale behind a
+matrix product; zeros around a convolution, and around an average pool, part of its window."""
 
 from __future__ import annotations
 
@@ -13,11 +13,21 @@ from msgspec.structs import replace
 from dmlc.ir import Array, Dim, Graph, Node, StoredTensor, Tensor, Value
 from dmlc.ops.binary import ADD, DIV, MUL, SUB
 from dmlc.ops.constant import constant_of
+from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import PAD, PadAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, Plain, attribute_of, is_opaque
 from dmlc.passes.manager import REASSOCIATES, PassContext
-from dmlc.passes.patterns import both_ways
-from dmlc.passes.rewrite import Match, Miss, RewritePass, Rewriter, Rule, rewrite, used_elsewhere
+from dmlc.passes.patterns import both_ways, made_by
+from dmlc.passes.rewrite import (
+    Match,
+    Miss,
+    RewritePass,
+    Rewriter,
+    Rule,
+    consumed_elsewhere,
+    rewrite,
+    used_elsewhere,
+)
 
 
 class FoldConv(RewritePass, frozen=True):
@@ -28,10 +38,10 @@ class FoldConv(RewritePass, frozen=True):
     rewrite_class: ClassVar[str] = REASSOCIATES
 
     def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
-        return [FoldPad, FoldBatchNorm, FoldBias, FoldScale, FoldInputScale, FoldInputShift]
+        return [FoldPad, FoldBatchNorm, FoldBias, FoldScale, FoldColumnScale, FoldInputScale, FoldInputShift]
 
     def run(self, graph: Graph, context: PassContext) -> bool:
-        return graph.holds([OPAQUE]) and rewrite(graph, self.rules(context), context)
+        return graph.holds([OPAQUE, MATMUL]) and rewrite(graph, self.rules(context), context)
 
 
 class Conv(Struct, frozen=True):
@@ -266,6 +276,68 @@ def _scaled(match: _ScaleMatch, data: Tensor) -> Array:
     with np.errstate(all="ignore"):
         out: Array = (wanted * column if match.root.op is MUL else wanted / column).astype(data.dtype.numpy)
     return out
+
+
+class _ColumnScaleMatch(Match, eq=False, kw_only=True):
+    """``data`` are the constants to scale: the matrix, and the bias if there is one."""
+
+    x: Value
+    data: tuple[Tensor, ...]
+    scale: Tensor
+
+
+class FoldColumnScale(Rule[_ColumnScaleMatch]):
+    """(matmul(x, w) + b) * c with constants, and one c for each column, becomes matmul(x, w * c) + b * c.
+
+    ``reassociates``, as for convolutions. ConvNeXt and other vision models scale each layer so.
+    """
+
+    name = "fold-scale-into-product"
+    roots = (MUL,)
+    fed_by = (ADD, MATMUL)
+    rewrite_class = REASSOCIATES
+
+    def match(self, node: Node, graph: Graph) -> _ColumnScaleMatch | None:
+        for value, other in both_ways(node) if node.result.type.dtype.is_float else ():
+            scale = constant_of(other)
+            if scale is None or scale.size < 2 or other.shape[-1] != scale.size or other.type.rank > value.type.rank:
+                continue
+            total = made_by(value, ADD)
+            for inner, bias in ((value, None),) if total is None else both_ways(total):
+                found = made_by(inner, MATMUL)
+                operands = () if found is None else (found.operand("b"), *([] if bias is None else [bias]))
+                data = tuple([tensor for v in operands if (tensor := constant_of(v)) is not None])
+                if found is not None and len(data) == len(operands) and _are_columns(operands, scale):
+                    nodes = (found,) if total is None else (total, found)
+                    return _ColumnScaleMatch(node, nodes, x=found.operand("a"), data=data, scale=scale)
+        return None
+
+    def check(self, match: _ColumnScaleMatch, graph: Graph) -> Miss | None:
+        if any(isinstance(t, StoredTensor) and t.is_apart for t in (*match.data, match.scale)):
+            return Miss("the weights are in a file of their own")
+        if any(not np.isfinite(array).all() for array in _scaled_columns(match)):
+            return Miss("the scaled weights leave the range of {0}", (match.data[0].dtype,))
+        matrix = match.consumed[-1].operand("b")
+        return consumed_elsewhere(match) or used_elsewhere(matrix)
+
+    def build(self, match: _ColumnScaleMatch, rewriter: Rewriter) -> Sequence[Value]:
+        matrix, *bias = [rewriter.constant(array) for array in _scaled_columns(match)]
+        made = rewriter.add(MATMUL, [match.x, matrix])
+        return [rewriter.add(ADD, [made, *bias]) if bias else made]
+
+
+def _are_columns(operands: Sequence[Value], scale: Tensor) -> bool:
+    """Return whether the operands are a matrix and a bias whose columns are as many as the scales."""
+    matrix, *bias = operands
+    fits = all(v.shape[-1:] == (scale.size,) for v in operands)
+    return fits and matrix.type.rank == 2 and all(v.type.rank == 1 for v in bias)
+
+
+def _scaled_columns(match: _ColumnScaleMatch) -> list[Array]:
+    """The constants times the scale: computed in f64, rounded to their own dtype."""
+    (scale,) = wide([match.scale])
+    with np.errstate(all="ignore"):
+        return [(data * scale.reshape(-1)).astype(match.scale.dtype.numpy) for data in wide(match.data)]
 
 
 class _InputMatch(Match, eq=False, kw_only=True):

@@ -14,6 +14,7 @@ from dmlc.passes.fold_constants import FoldConstants
 from dmlc.passes.fold_conv import FoldConv
 from dmlc.passes.fuse_attention import FuseAttention
 from dmlc.passes.fuse_dot import FuseDot
+from dmlc.passes.fuse_gemm import FuseGemm
 from dmlc.passes.fuse_instance_norm import FuseInstanceNorm
 from dmlc.passes.fuse_layer_norm import FuseLayerNorm
 from dmlc.passes.fuse_selection import FuseSelection
@@ -28,6 +29,7 @@ from dmlc.passes.recognize_reduce import RecognizeReduce
 from dmlc.passes.repair import Repair
 from dmlc.passes.share_prefixes import SharePrefixes
 from dmlc.passes.share_reductions import ShareReductions
+from dmlc.passes.split_from_slices import SplitFromSlices
 from dmlc.passes.stop_repetition import StopRepetition
 from dmlc.targets import Target
 
@@ -60,13 +62,13 @@ def default_pipeline(
     if target.code != "numpy" and (target.provider is not None or target.costs is None):
         # A repair may undo another, or the operation that it stands beside. A lowering by costs must stay as it is.
         repairs = () if target.provider is None else (Repair(),)
-        again = (FoldConstants(), FoldConv(), CanonicalizeReduce(), Hoist(), Cse(), Dce())
+        again = (FuseGemm(), FoldConstants(), FoldConv(), CanonicalizeReduce(), Hoist(), Cse(), Dce())
         passes.append(FixedPoint((*repairs, *again)))
     if target.kernels is not None:
         passes.append(Legalize())
     passes += [Cse(), Dce()]
     if target.code != "numpy":
-        passes.append(StopRepetition())
+        passes += [SplitFromSlices(), StopRepetition()]
     return PassManager((*passes, F16Advice(), QuantizedAdvice()))
 
 

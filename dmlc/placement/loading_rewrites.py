@@ -1,16 +1,18 @@
-"""Rewrites of ONNX Runtime's own optimizer that decide where nodes run: they are made while a session is created."""
+"""Rewrites of ONNX Runtime's own optimizer that decide where nodes run, and in how many dispatches: they are made while
+a session is created."""
 
 from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import cache
 from typing import TypeAlias
 
 from msgspec import Struct
 from onnx import GraphProto, NodeProto, TensorProto, numpy_helper
 
+from dmlc.inference.fact import NOTHING, Fact
 from dmlc.onnx_schema.domains import plain_domain
 from dmlc.onnx_schema.nested import graphs_of
 from dmlc.placement.node_counts import is_constant
@@ -65,7 +67,11 @@ def _scalar(name: str, tensor: TensorProto) -> Iterator[tuple[str, FloatScalar]]
 
 
 def rewrite_sites(
-    graph: GraphProto, constant: Set[str], scalars: Mapping[str, FloatScalar], capabilities: Capabilities
+    graph: GraphProto,
+    facts: Mapping[str, Fact],
+    constant: Set[str],
+    scalars: Mapping[str, FloatScalar],
+    capabilities: Capabilities,
 ) -> Mapping[int, RewriteSite]:
     """The sites of a graph by the index of each node that belongs to one. Graphs inside nodes are not looked at.
 
@@ -82,7 +88,10 @@ def rewrite_sites(
     for index, node in enumerate(graph.node):
         for rewrite, tree in wanted:
             found = search.match(tree, index) if index not in sites else None
-            if found is not None and not sites.keys() & found.nodes:
+            if found is None or not sites.keys().isdisjoint(found.nodes):
+                continue
+            nodes = [graph.node[i] for i in found.nodes]
+            if not rewrite.when or CONDITIONS[rewrite.when](nodes, [facts.get(n, NOTHING) for n in found.inputs]):
                 made = NodeProto(op_type=rewrite.makes, domain=rewrite.domain, input=found.inputs, output=node.output)
                 sites.update(dict.fromkeys(found.nodes, RewriteSite(rewrite, index, made)))
     return sites
@@ -132,8 +141,8 @@ class _PatternSearch:
     def match(self, tree: _Tree, index: int) -> PatternMatch | None:
         """The pattern that ends in the node of that index."""
         found = next(self._node(tree, index, _Bound()), None)
-        if found is None or any(name in self.constant for _, name in found.values):
-            return None
+        if found is None or all(name in self.constant for _, name in found.values):
+            return None  # it is computed before
         return PatternMatch(found.nodes, tuple([name for _, name in sorted(found.values)]))
 
     def _node(self, tree: _Tree, index: int, bound: _Bound) -> Iterator[_Bound]:
@@ -181,3 +190,29 @@ def _used(graph: GraphProto) -> Iterator[str]:
             yield from _used(inner)
     for output in graph.output:
         yield output.name
+
+
+def _is_gemm(nodes: Sequence[NodeProto], facts: Sequence[Fact]) -> bool:
+    """True for a product with a matrix and a bias that a Gemm broadcasts; more axes must have known sizes."""
+    a, b, c = [fact.shape for fact in facts]
+    if any(fact.element not in _FUSED_TYPES for fact in facts) or a is None or b is None or c is None or len(b) != 2:
+        return False
+    if len(a) != 2:
+        return all(isinstance(size, int) for size in (*a, *b)) and c == b[1:]
+    return c == b[1:] or (len(c) == 2 and c in ((1, b[1]), (a[0], 1), (a[0], b[1])))
+
+
+_FUSED_TYPES = frozenset((TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16))
+
+
+def _are_transposed_matrices(nodes: Sequence[NodeProto], facts: Sequence[Fact]) -> bool:
+    """True where each Transpose changes places of the last two axes, of f32 or f16, before no vector."""
+    perms = [a.ints[:] for node in nodes if node.op_type == "Transpose" for a in node.attribute if a.name == "perm"]
+    turned = all(len(p) > 1 and p == [*range(len(p) - 2), len(p) - 1, len(p) - 2] for p in perms)
+    fits = all(fact.element in _FUSED_TYPES and (fact.rank or 0) > 1 for fact in facts)
+    return turned and fits and len(perms) == len(nodes) - 1
+
+
+_Condition: TypeAlias = Callable[[Sequence[NodeProto], Sequence[Fact]], bool]
+#: By the name that a row has: it gets the nodes of a match, and the facts about the values that its names stand for.
+CONDITIONS: Mapping[str, _Condition] = {"gemm": _is_gemm, "transposed-matrices": _are_transposed_matrices}

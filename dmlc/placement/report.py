@@ -196,7 +196,7 @@ class _PlacementRun(Struct):
                 scope.constant.update(node.output)
         self.scalars.update(float_scalars(graph))
         scope.floats = self.scalars
-        sites = rewrite_sites(graph, scope.constant, self.scalars, self.capabilities)
+        sites = rewrite_sites(graph, facts.of, scope.constant, self.scalars, self.capabilities)
         first = len(self.nodes)
         placed = PlacedGraph(graph, scope, holder)
         for index, node in enumerate(graph.node):
@@ -241,12 +241,16 @@ class _PlacementRun(Struct):
         return out, found
 
     def _rewrite(self, row: NodePlacement, site: RewriteSite, scope: ValueScope, *, last: bool) -> None:
-        """Place a node where the node runs that ONNX Runtime makes of it and others; ``last`` has the findings."""
+        """Place a node where the node runs that ONNX Runtime makes of it and others; ``last`` has its costs and the
+        findings."""
         found = look_up(site.made, scope, self.capabilities, self.level, self.opsets)
         prefix = f"ONNX Runtime's {site.rewrite.name} makes {site.rewrite.makes} of it"
         if found.where != PROVIDER:
             row.where, row.why, row.source, row.alone = found.where, f"{prefix}: {found.why}", found.source, ""
             row.directml, row.level, row.dispatches = (), None, 0
+        else:
+            row.dispatches = node_dispatches(site.made, scope) if last else 0
+            row.bytes = node_bytes(site.made, scope) if last else 0
         if last:
             row.findings += tuple([replace(f, limit=f"{prefix}: {f.limit}") for f in found.findings])
 

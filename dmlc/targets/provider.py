@@ -162,8 +162,8 @@ class Failure(Struct, frozen=True):
 class RuntimeRewrite(Struct, frozen=True):
     """A pass of ONNX Runtime that replaces nodes by one node ``makes`` for this provider, in models of these opsets.
 
-    ``patterns`` are given only where the node made runs elsewhere or otherwise than those it replaces: operators with
-    their operands, numbers, and names of values.
+    ``patterns`` are given only where the node made runs elsewhere than those it replaces, gives other numbers or has
+    fewer dispatches: operators with their operands, numbers, and names of values. ``when`` names a condition on these.
     """
 
     name: str
@@ -173,6 +173,7 @@ class RuntimeRewrite(Struct, frozen=True):
     opsets: tuple[int, int]
     patterns: tuple[str, ...]
     source: str
+    when: str = ""
 
 
 class Provider(Struct, frozen=True):
@@ -230,6 +231,7 @@ def _rewrite(raw: dict[str, Any]) -> RuntimeRewrite:
         opsets=(first, last),
         patterns=tuple(raw.get("patterns", ())),
         source=raw["source"],
+        when=raw.get("when", ""),
     )
 
 

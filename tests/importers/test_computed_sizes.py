@@ -65,12 +65,12 @@ PLACES = {
     ],
     f"{_WINDOWS} z = Pad (x, f) h = Shape (z) k = Gather (h, two) q = Div (k, four) "
     "t = Concat <axis = 0> (g0, g1, q, four, g3) y = Reshape (z, t)": [
-        "Add", "Concat", "Concat", "Div", "Gather", "Gather", "Gather", "Mul", "Pad", "Reshape", "Shape", "Shape", "Sub"
+        "Add", "Concat", "Concat", "Div", "Mul", "Pad", "Reshape", "Shape", "Shape", "Shape", "Sub"
     ],
     "h = Gather (s, at2) m = Mod (h, by4) l = Sub (by4, m) p = Mod (l, by4) p1 = Unsqueeze (p, zero) "
     "f = Concat <axis = 0> (zero3, zero3, p1, zero) z = Pad (x, f) a = Add (h, p) q = Div (a, by4) "
     "q1 = Unsqueeze (q, zero) t = Concat <axis = 0> (g0, g1, q1, four, g3) y = Reshape (z, t)": [
-        "Add", "Concat", "Concat", "Div", "Gather", "Gather", "Gather", "Mul", "Pad", "Reshape", "Shape", "Shape", "Sub"
+        "Add", "Concat", "Concat", "Div", "Mul", "Pad", "Reshape", "Shape", "Shape", "Shape", "Sub"
     ],
     # a padding to strides, half of it before, in PyTorch's order: of 0 or 1 that is nothing
     "a = Add (g2, i1) q = Div (a, two) d = Mul (q, two) e = Sub (d, g2) h = Div (e, two) k = Sub (e, h) "

@@ -23,6 +23,7 @@ FUSED = {
         "vit_block_op13_manual_softmax": 1,
     },
     "torch": {
+        "albert.ts13": 2,
         "bert_sdpa.dyn23": 2, "clip.dyn20": 2, "davit.ts15": 4, "detr.dyn20": 3, "gpt2.ts13": 2, "llama.ts17": 2,
         "llama_sdpa23.dyn23": 2, "mask2former_pixel.ts17": 2, "t5_decoder.ts17": 4,
         "t5_encoder.ts15": 2, "wav2vec2.dyn20": 2, "whisper.dyn20": 3, "xcit.ts17": 2,

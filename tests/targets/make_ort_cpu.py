@@ -25,7 +25,7 @@ DATA = Path(__file__).parents[2] / "dmlc" / "targets" / "data" / "ort_cpu.json"
 OPERATORS = [
     *{op.onnx for op in UNARY if op.onnx},
     "Add", "And", "ArgMax", "ArgMin", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "Clip", "Concat",
-    "ConstantOfShape", "CumSum", "Div", "Equal", "Expand", "Gather", "GatherElements", "GatherND", "Greater",
+    "ConstantOfShape", "CumSum", "Div", "Equal", "Expand", "Gather", "GatherElements", "GatherND", "Gemm", "Greater",
     "GreaterOrEqual", "Hardmax", "Identity", "LayerNormalization", "Less", "LessOrEqual", "LogSoftmax",
     "LpNormalization", "MatMul",
     "Max", "Min", "Mod", "Mul", "Not", "OneHot", "Or", "Pad", "Pow", "Range", "ReduceL1", "ReduceL2", "ReduceLogSum",

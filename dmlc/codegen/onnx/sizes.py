@@ -70,6 +70,8 @@ class SizeWriter(NodeWriter):
                 self._hold_run(shape, axis, value)
             if axis and isinstance(shape[axis - 1], int):
                 self._hold_run(shape, axis - 1, value)
+                if axis > 1 and all(isinstance(before, int) for before in shape[:axis]):
+                    self._hold_run(shape, 0, value)  # the whole shape, which begins with numbers
 
     def _hold_run(self, shape: Sizes, axis: int, value: Value) -> None:
         pair = shape[axis : axis + 2]
@@ -201,6 +203,12 @@ class SizeWriter(NodeWriter):
         return apart(self, quotient, i64) if may_divide_one else quotient
 
     # --- lists of sizes
+
+    def reads_in_one(self, sizes: Sizes, *, rather_than: Sizes) -> bool:
+        """Return whether a list is the whole shape of a value, where ``rather_than`` takes more than one node."""
+        run, unread = self._run_of(sizes), [s for s in rather_than if not isinstance(s, int) and s not in self._ones]
+        is_whole = sizes in self._vectors or (run is not None and len(run[1]) == len(sizes))
+        return is_whole and bool(unread) and rather_than not in self._vectors
 
     def sizes(self, sizes: Sequence[Dim]) -> str:
         """A shape as an i64 vector."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from dmlc.importers.registry import Found, Made, Reading, Same, reads
 from dmlc.inference.query import ends_at_front, remaining, vanishes_with, within
-from dmlc.ir import Dim, Tensor, product
+from dmlc.ir import Dim, Tensor, product, symbol
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import (
     CONCAT,
@@ -80,6 +80,8 @@ def _resolved(r: Reading, sizes: list[Dim], *, copies: bool) -> tuple[Dim, ...] 
             if i >= len(have):
                 return None
             sizes[i] = have[i]
+    if copies:
+        _learn_not_empty(r, sizes[len(have) :])
     if copies and not all(isinstance(size, int) or _safe_to_copy(r, sizes, i) for i, size in enumerate(sizes)):
         return None
     places = [i for i, size in enumerate(sizes) if size == -1]
@@ -89,17 +91,32 @@ def _resolved(r: Reading, sizes: list[Dim], *, copies: bool) -> tuple[Dim, ...] 
         others = [size for size in sizes if size != -1]
         if product(others) == 0:
             return None
+        _learn_not_empty(r, others)
         sizes[places[0]] = remaining(have, others)
     return tuple(sizes)
 
 
+def _learn_not_empty(r: Reading, sizes: Sequence[Dim]) -> None:
+    """Take 1 as the least size of dims that make one of the sizes 0, with which a run fails: beside a -1, or behind the
+    last axis, where a 0 has nothing to copy (onnxruntime, core/providers/cpu/tensor/reshape_helper.h)."""
+    dims = r.graph.dims
+    for size in sizes if r.outputs[0] in r.scope.live else ():
+        terms = () if isinstance(size, int) else size.terms
+        for name in terms[0][0] if len(terms) == 1 else ():
+            if not isinstance(name, str):
+                continue
+            low, high = dims.interval(symbol(name))
+            if low < 1 and name not in dims.provided:
+                dims.bounds[name] = (1, high)
+
+
 def _safe_to_copy(r: Reading, sizes: Sequence[Dim], place: int) -> bool:
-    """True where a computed size of 0, which a reshape reads as a copy, gives that size all the same, or fails: the
-    result would have elements, and the reshaped value then has none."""
+    """True where a computed size of 0, which a reshape reads as a copy, gives that size all the same, or fails: there
+    is nothing to copy, or the result would have elements, and the reshaped value then has none."""
     size, have = sizes[place], r.x.shape
     assert not isinstance(size, int)
     lowest = r.graph.dims.interval
-    if lowest(size)[0] > 0 or any(vanishes_with(d, size) for d in have[place : place + 1]):
+    if lowest(size)[0] > 0 or place >= len(have) or vanishes_with(have[place], size):
         return True
     others = [d for i, d in enumerate(sizes) if i != place]
     return all(lowest(d)[0] > 0 for d in others) and product(sizes) == product(have)

@@ -14,7 +14,7 @@ from onnx import TensorProto
 from dmlc.inference.fact import FLOATS, INTEGERS, OPEN, Element, Elements, Fact, Open, of_elements
 from dmlc.inference.query import Query, need_equal
 from dmlc.inference.registry import rule
-from dmlc.ir import Dim, DimExpr, floordiv
+from dmlc.ir import Dim, DimExpr, floordiv, larger, smaller
 
 
 def same(q: Query, index: int = 0) -> Fact:
@@ -191,7 +191,8 @@ def _chosen(q: Query, values: Sequence[Any]) -> Any:
             if proved is None and q.dims.at_most(value, best):
                 proved = False
             if proved is None:
-                return OPEN
+                best = larger(best, value) if q.op_type == "Max" else smaller(best, value)
+                continue
             at_most = proved
         best = value if at_most == (q.op_type == "Max") else best
     return best

@@ -12,7 +12,7 @@ from onnx import TensorProto
 from dmlc.inference.fact import MOST_ELEMENTS, OPEN, Elements, Fact, Open, of_elements, vector
 from dmlc.inference.query import Fault, Query, ends_at_front, need_equal, place, remaining, vanishes_with, within
 from dmlc.inference.registry import rule
-from dmlc.ir import Dim, DimExpr, Shape, floordiv, product
+from dmlc.ir import Dim, DimExpr, Shape, floordiv, larger, product, smaller
 
 
 def moved(q: Query, shape: Shape | None, elements: Elements | None) -> Fact:
@@ -374,16 +374,16 @@ def _cut(q: Query, size: Dim, start: Dim | Open, end: Dim | Open, step: Dim | Op
 
 
 def _clamped(q: Query, size: Dim, bound: Dim) -> Dim | None:
-    """A bound counted from the front and clamped to the axis; None where that is not proved."""
+    """A bound counted from the front and clamped to the axis; None where its sign is not known."""
     low, high = q.dims.interval(bound)
     if high < 0:
         bound = bound + size
-        return bound if q.dims.at_most(0, bound) else None
+        return bound if q.dims.at_most(0, bound) else larger(bound, 0)
     if low < 0:
         return None
     if q.dims.at_most(bound, size):
         return bound
-    return size if q.dims.at_most(size, bound) or low >= 2**30 else None
+    return size if q.dims.at_most(size, bound) or low >= 2**30 else smaller(bound, size)
 
 
 @rule("Pad")

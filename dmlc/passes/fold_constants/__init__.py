@@ -19,10 +19,11 @@ from dmlc.passes.fold_constants.arithmetic import (
     SignIntoFactor,
     SwappedChoice,
 )
-from dmlc.passes.fold_constants.bounds import WithinBounds
+from dmlc.passes.fold_constants.around_elementwise import AroundElementwise
+from dmlc.passes.fold_constants.bounds import BoundsInARow, WithinBounds
+from dmlc.passes.fold_constants.branches import InlineBranch
 from dmlc.passes.fold_constants.evaluate import Evaluate, FillScalar
 from dmlc.passes.fold_constants.layouts import (
-    AroundElementwise,
     ConcatChain,
     DropExpand,
     DropFill,
@@ -34,7 +35,7 @@ from dmlc.passes.fold_constants.layouts import (
     TransposeOfBlocks,
     TransposeOfOnes,
 )
-from dmlc.passes.fold_constants.opaque import InlineBranch, ReadAgain
+from dmlc.passes.fold_constants.opaque import KnownSize, ReadAgain
 from dmlc.passes.fold_constants.recurrent import ZeroInitialState
 from dmlc.passes.fold_constants.regrouped import ConcatOfPlaces, MatmulBetweenReshapes, OnesAroundTranspose
 from dmlc.passes.fold_constants.sequences import KnownSequence
@@ -69,6 +70,7 @@ class FoldConstants(RewritePass, frozen=True):
             Inverse,
             Idempotent,
             WithinBounds,
+            BoundsInARow,
             SignIntoFactor,
             ScalesOfProduct,
             InlineBranch,
@@ -77,6 +79,7 @@ class FoldConstants(RewritePass, frozen=True):
             DropExpand,
             DropFill,
             ReadAgain,
+            KnownSize,
             *MOVE_RULES,
             SliceChain,
             ConcatChain,

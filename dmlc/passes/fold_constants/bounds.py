@@ -1,4 +1,4 @@
-"""Operations that cut nothing off: what they are given lies within their bounds already."""
+"""Operations that cut nothing off, for what they are given lies within their bounds already, or cut off twice."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from collections.abc import Iterator, Sequence
 
 from dmlc.ir import Graph, Node, Value
 from dmlc.ops.binary import ADD, DIV, MAX, MIN, SUB
-from dmlc.ops.choose import CLIP
+from dmlc.ops.choose import CLIP, ClipAttributes
 from dmlc.ops.constant import constant_of
 from dmlc.ops.elementwise import ABS, NEG, RELU
 from dmlc.passes.intervals import INF, Interval, Intervals, clip_bounds, of_dtype
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
-from dmlc.passes.rewrite import Match, Rewriter, Rule
+from dmlc.passes.patterns import both_ways, broadcasts, scalar_of
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, consumed_elsewhere
+
+#: Bounds are f64, which hold no larger integers exactly.
+_MOST_EXACT = 2.0**53
 
 
 class BoundedMatch(Match, eq=False, kw_only=True):
@@ -84,3 +88,62 @@ def _kept(node: Node, known: Intervals) -> Iterator[tuple[Value, Interval]]:
             if dtype.is_float and low == high and abs(low) == of_dtype(dtype)[1]:
                 continue  # a log-sum-exp is written out with such a bound, and would be again
             yield one, (high, INF) if node.op is MAX else (-INF, low)
+
+
+class _BoundsMatch(Match, eq=False, kw_only=True):
+    x: Value
+    bounds: Interval
+
+
+class BoundsInARow(Rule[_BoundsMatch]):
+    """``min(max(x, 0), 6)`` becomes ``clip(x, min=0, max=6)``; a relu and a clip are such bounds too.
+
+    ``exact`` for integers, ``reassociates`` for floats: the sign of a zero at a bound of 0 is left open.
+    """
+
+    name = "bounds-in-a-row"
+    roots = (MAX, MIN, CLIP, RELU)
+    fed_by = (MAX, MIN, CLIP, RELU)
+    rewrite_class = REASSOCIATES
+
+    def match(self, node: Node, graph: Graph) -> _BoundsMatch | None:
+        second = _bounded(node)
+        inner = None if second is None else second[0].producer
+        first = None if inner is None else _bounded(inner)
+        if second is None or first is None or inner is None:
+            return None
+        (x, (low, high)), (_, (least, most)) = first, second
+        bounds = (min(max(low, least), most), min(max(high, least), most))
+        dtype = node.result.type.dtype
+        limit = of_dtype(dtype)[1] if dtype.is_float else _MOST_EXACT  # a log-sum-exp is kept from infinity so
+        if low > high or least > most or max(map(abs, bounds)) >= limit:
+            return None
+        return _BoundsMatch(node, (inner,), x=x, bounds=bounds)
+
+    def check(self, match: _BoundsMatch, graph: Graph) -> Miss | None:
+        if not self.capabilities.has_kernel(CLIP, match.root.result.type.dtype):
+            return Miss("the target has no kernel of Clip for {0}", (match.root.result.type.dtype,))
+        return consumed_elsewhere(match)
+
+    def class_of(self, match: _BoundsMatch, graph: Graph, context: PassContext) -> str:
+        return REASSOCIATES if match.root.result.type.dtype.is_float else EXACT
+
+    def build(self, match: _BoundsMatch, rewriter: Rewriter) -> Sequence[Value]:
+        kind = float if match.x.type.dtype.is_float else int
+        low, high = map(kind, match.bounds)
+        return [rewriter.add(CLIP, [match.x], ClipAttributes(min=low, max=high))]
+
+
+def _bounded(node: Node) -> tuple[Value, Interval] | None:
+    """The operand that a node keeps within bounds, and these; None if it does something else."""
+    if node.op is CLIP:
+        return node.operand("x"), clip_bounds(node)
+    if node.op is RELU:
+        return node.operand("x"), (0.0, INF)
+    if node.op is not MAX and node.op is not MIN:
+        return None
+    for x, other in both_ways(node):
+        number = scalar_of(other)
+        if number is not None and scalar_of(x) is None and not broadcasts(other, x) and number == number:
+            return x, (number, INF) if node.op is MAX else (-INF, number)
+    return None

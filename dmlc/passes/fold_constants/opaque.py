@@ -1,4 +1,4 @@
-"""Nodes of imported models whose operands are constant or better known by now, and branches of a known condition."""
+"""Nodes of imported models whose operands are constant or better known by now."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dmlc.ir import Array, ForeignType, Graph, Node, Tensor, TensorType, Value, dim_names
-from dmlc.ops.constant import CONSTANT, constant_of
+from dmlc.ops.constant import CONSTANT
+from dmlc.ops.index import GATHER
+from dmlc.ops.move import SLICE
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.passes.fold_constants.operators import convolved, resized, summed
 from dmlc.passes.rewrite import Match, Rewriter, Rule
@@ -128,27 +130,6 @@ def is_rounded(node: Node) -> bool:
     return node.attributes_as(OpaqueAttributes).op_type in _ROUNDED and node.result.type.dtype.is_float
 
 
-class InlineBranch(Rule[Match]):
-    """An If of a constant condition becomes the nodes of the branch that it takes."""
-
-    name = "inline-branch"
-    roots = (OPAQUE,)
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        if not is_opaque(node, "If") or constant_of(node.operands[0]) is None:
-            return None
-        return Match(node)
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        node = match.root
-        condition = constant_of(node.operands[0])
-        assert condition is not None
-        wanted = "then_branch" if condition.array.all() else "else_branch"
-        region = next(r for r in node.regions if r.attribute == wanted)
-        around = {inner: node.operand(place) for inner, place in zip(region.captured, region.captures, strict=True)}
-        return rewriter.inline(region.graph, around)
-
-
 class ReadMatch(Match, eq=False, kw_only=True):
     """``inner`` computes the results of the root from ``operands``."""
 
@@ -205,3 +186,33 @@ def _open(type: TensorType, around: set[str]) -> float:
     if isinstance(type, ForeignType):
         return 1000 if type.proto else 1001
     return sum([0 if isinstance(size, int) else 1 if dim_names(size) <= around else 2 for size in type.shape])
+
+
+class SizeMatch(Match, eq=False, kw_only=True):
+    numbers: tuple[int, ...]
+
+
+class KnownSize(Rule[SizeMatch]):
+    """Sizes that are taken of a Shape, and that are known by now, become a constant.
+
+    ``exact``. The importer does so with what it knows; types become known when a branch or a shape folds.
+    """
+
+    name = "known-size"
+    roots = (GATHER, SLICE)
+    fed_by = (OPAQUE,)
+
+    def match(self, node: Node, graph: Graph) -> SizeMatch | None:
+        maker = node.operand("x").producer
+        if maker is None or not is_opaque(maker, "Shape"):
+            return None
+        from dmlc.inference.shape_numbers import shape_numbers  # it loads onnx, which a program does without
+
+        found = shape_numbers(node.result, graph.opset)
+        numbers = tuple([size for size in found or () if isinstance(size, int)])
+        return SizeMatch(node, numbers=numbers) if found and len(numbers) == len(found) else None
+
+    def build(self, match: SizeMatch, rewriter: Rewriter) -> Sequence[Value]:
+        type = match.root.result.type
+        shape = [size for size in type.shape if isinstance(size, int)]
+        return [rewriter.constant(np.asarray(match.numbers, type.dtype.numpy).reshape(shape))]

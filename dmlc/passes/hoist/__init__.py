@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from dmlc.passes.fold_constants import MOVE_RULES
+from dmlc.passes.hoist.constants import ConstantsInARow
 from dmlc.passes.hoist.extremum import RisingAfterExtreme
 from dmlc.passes.hoist.layouts import ReductionBeforeExpand, ReductionOfConcat
 from dmlc.passes.hoist.linear import ScaleAfterSum, ShiftAfterMean, SumOfSums
@@ -17,7 +18,7 @@ class Hoist(RewritePass, frozen=True):
     """Runs after the fusions that want an elementwise operation before its reduction (norms, softmax, means).
 
     A tensor that only a reduction reads is then not written: less memory on every target, with as many nodes. What
-    takes more nodes is weighed where the target has a cost model.
+    takes more nodes is weighed where the target has a cost model. Constants that meet become one.
     """
 
     name: ClassVar[str] = "hoist"
@@ -25,7 +26,7 @@ class Hoist(RewritePass, frozen=True):
     rewrite_class: ClassVar[str] = REASSOCIATES
 
     def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
-        rules: list[type[Rule[Any]]] = [RisingAfterExtreme, ScaleAfterSum, ShiftAfterMean]
+        rules: list[type[Rule[Any]]] = [RisingAfterExtreme, ScaleAfterSum, ShiftAfterMean, ConstantsInARow]
         if context.capabilities.costs is not None:
             rules.append(SumOfSums)
         return [*rules, ReductionOfConcat, ReductionBeforeExpand, *MOVE_RULES]

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
-import onnxruntime
 import pytest
 from directml.directml_facts import activated
 
@@ -16,6 +12,7 @@ import dmlc
 from dmlc.diagnostics import Source
 from dmlc.placement.report import placement
 from dmlc.targets import load_target
+from tools.model_checks import optimized_copy
 
 HEAD = "model m(a: f32[2, 3], b: f32[3, 3], c: f32[2, 3]) -> (y, z)"
 #: A program with two outputs, and whether the first is the only operand of an activation that is fused into its node.
@@ -31,25 +28,13 @@ PROGRAMS = {
 }
 
 
-def after_loading(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model after the optimizations that ONNX Runtime makes before it places nodes."""
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-    options.log_severity_level = 4
-
-    with tempfile.TemporaryDirectory() as folder:
-        options.optimized_model_filepath = str(Path(folder) / "after.onnx")
-        onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        return onnx.load(options.optimized_model_filepath)
-
-
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_output_of_a_fused_node_is_a_copy(name: str) -> None:
     body, is_lost = PROGRAMS[name]
     program = dmlc.compile(Source("m.dml", f"{HEAD} {{\n {body}\n}}\n"))
     model = program.to_onnx()
     assert ("Identity" in [node.op_type for node in model.graph.node]) == is_lost
-    for made in (model, after_loading(model)):
+    for made in (model, optimized_copy(model)):
         assert not [f for _, f in placement(made, load_target("directml")).findings if f.effect == "fails"]
     random = np.random.default_rng(3)
     shapes = {value.name: [d.dim_value for d in value.type.tensor_type.shape.dim] for value in model.graph.input}

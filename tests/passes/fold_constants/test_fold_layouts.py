@@ -16,8 +16,7 @@ from dmlc.ops.choose import CAST, WHERE
 from dmlc.ops.elementwise import RELU, SIGMOID, TANH
 from dmlc.ops.move import CONCAT, RESHAPE, SLICE, SPLIT, SQUEEZE, TRANSPOSE, UNSQUEEZE, ReshapeAttributes
 from dmlc.ops.reduce import REDUCE_MAX
-from dmlc.passes.fold_constants import FoldConstants
-from dmlc.passes.fold_constants import layouts as fold_layouts
+from dmlc.passes.fold_constants import FoldConstants, around_elementwise
 from tests.rows import each_row
 
 PASS = FoldConstants()
@@ -190,18 +189,44 @@ def test_casts_and_choices_go_along() -> None:
     assert names(b.graph) == ["where", "cast"]
 
 
+def test_constants_are_transposed() -> None:
+    """The row stands along another axis before the transpose, and the column is a scale of channels."""
+    b = Building()
+    x = b(ADD, b(TRANSPOSE, b.input("x", (2, 4, 4)), perm=[0, 2, 1]), b.constant(np.arange(4)))
+    y = b(MUL, x, b.constant(np.arange(4).reshape(4, 1)))
+    check_numbers(PASS, b.done(b(TRANSPOSE, y, perm=[0, 2, 1])))
+    assert names(b.graph) == ["add", "mul"]
+
+
+@pytest.mark.parametrize("is_made", [True, False])
+def test_the_side_with_fewer_transposes_is_transposed(is_made: bool) -> None:
+    """A scaled residual: one transpose of it stands for two of the others."""
+    b = Building()
+    turned = b(TRANSPOSE, b.input("x", (2, 3, 4, 5)), perm=[0, 3, 1, 2])
+    scaled = b(MUL, turned, b.constant(np.arange(5).reshape(5, 1, 1)))
+    z = b.input("z", (2, 5, 3, 4))
+    residual = b(TANH, z) if is_made else z
+    out = b(TRANSPOSE, b(ADD, residual, scaled), perm=[0, 2, 3, 1])
+    check_numbers(PASS, b.done(out, residual))
+    assert sorted(names(b.graph)) == sorted(["add", "mul", "transpose", *["tanh"] * is_made])
+
+
 def layouts(b: Building, case: str) -> list[Value]:
     """The outputs of a graph with layout operations around others, of which none can go."""
     if case == "fewer axes":
         x, z = b(TRANSPOSE, b.input("x", (4, 3, 2)), perm=[1, 0, 2]), b(TRANSPOSE, b.input("z", (2, 4)), perm=[1, 0])
         return [b(TRANSPOSE, b(ADD, x, z), perm=[1, 0, 2])]
-    if case in ("many", "equal sizes"):
+    if case == "many":
         x = b(TRANSPOSE, b.input("x", (2, 4, 4)), perm=[0, 2, 1])
-        if case == "equal sizes":  # the row stands along another axis before the transpose
-            x = b(ADD, x, b.constant(np.arange(4)))
-        for _ in range(25 if case == "many" else 1):
+        for _ in range(25):
             x = b(TANH, x)
         return [b(TRANSPOSE, x, perm=[0, 2, 1])]
+    if case in ("two residuals", "a residual of a value that others need"):
+        turned = b(TRANSPOSE, b.input("x", (2, 3, 4)), perm=[0, 2, 1])
+        y = b(ADD, b(TANH, turned), b.input("z", (2, 4, 3)))
+        if case == "two residuals":
+            return [b(TRANSPOSE, b(ADD, y, b.input("u", (2, 4, 3))), perm=[0, 2, 1])]
+        return [b(TRANSPOSE, y, perm=[0, 2, 1]), turned]
     if case == "no inverse":  # both operands broadcast to the result of the unsqueeze too
         return [b(UNSQUEEZE, b(ADD, b.input("x", (3, 1)), b.input("z", (1, 4))), axes=[0])]
     if case == "another order":
@@ -225,7 +250,7 @@ def layouts(b: Building, case: str) -> list[Value]:
 
 @each_row("case", [
     "another order", "another shape", "used inside", "used further inside", "other operand", "reduced", "rank",
-    "no inverse", "many", "fewer axes", "equal sizes",
+    "no inverse", "many", "fewer axes", "two residuals", "a residual of a value that others need",
 ])  # fmt: skip
 def test_layouts_around_operations_that_stay(case: str) -> None:
     b = Building()
@@ -238,8 +263,8 @@ def test_layouts_around_operations_that_stay(case: str) -> None:
 def test_operations_that_are_reached_in_many_ways_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A chain of 12 squares has 4096 ways to its start."""
     looked: list[Value] = []
-    undoes = fold_layouts._undoes
-    monkeypatch.setattr(fold_layouts, "_undoes", lambda root, maker: looked.append(maker) or undoes(root, maker))
+    undoes = around_elementwise._undoes
+    monkeypatch.setattr(around_elementwise, "_undoes", lambda root, maker: looked.append(maker) or undoes(root, maker))
     b = Building()
     y = b(TRANSPOSE, b.input("x", (2, 3)), perm=[1, 0])
     for _ in range(12):

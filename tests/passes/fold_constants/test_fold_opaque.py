@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import dmlc
-from dmlc.passes.fold_constants.layouts import _OPAQUE_ELEMENTWISE
+from dmlc.passes.fold_constants.around_elementwise import _OPAQUE_ELEMENTWISE
 
 DATA = np.arange(12, dtype=np.float32).reshape(3, 4)
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from dmlc import ir
 from dmlc.api.arguments import COUNT, check_argument, check_arguments
 from dmlc.api.chosen_target import check_feature_level
+from dmlc.api.emission import emit, state_requirements
 from dmlc.api.kinds import kind_of
 from dmlc.api.load_result import LoadCheck, blaming
 from dmlc.api.summary import summary
@@ -235,7 +236,11 @@ class Program:
         key = f"{kind} {style}" if kind == "numpy" else kind
         if key not in lowered.artifacts:
             with self._blaming():
-                lowered.artifacts[key] = _emit(kind, lowered, self.opset, style)
+                target = lowered.context.target
+                artifact = lowered.artifacts[key] = emit(kind, lowered.graph, target, self.opset, style)
+                if kind == "onnx":
+                    report = None if target.provider is None else self.placement()
+                    state_requirements(artifact, self.opset, report)
         return lowered.artifacts[key]
 
     def to_onnx(self) -> onnx.ModelProto:
@@ -580,16 +585,3 @@ def emitted_to(program: Program, kind: str, path: Path | None, style: Style = "p
     from dmlc.runtime.dxdispatch_files import folder_of
 
     return program._dispatches(None if path is None else folder_of(path))
-
-
-def _emit(kind: str, lowered: _Lowered, opset: int, style: Style) -> Artifact:
-    # a code generator is loaded when its code is wanted: onnx is not needed for NumPy code
-    if kind == "onnx":
-        from dmlc.codegen import onnx as onnx_code
-
-        return onnx_code.emit(lowered.graph, lowered.context.target, opset)
-    if kind == "numpy":
-        from dmlc.codegen import numpy as numpy_code
-
-        return numpy_code.emit(lowered.graph, style)
-    raise fail(codes.NOT_YET, f"{kind} output is not available yet", help="emit onnx, numpy, dxdispatch or dml")

@@ -124,6 +124,7 @@ def _run(verb: str, argv: list[str]) -> int:
     parser = Parser(prog=f"dmlc {verb}", description=module.__doc__, allow_abbrev=False)
     module.add_arguments(parser)
     args = parser.parse_args(argv)
+    args.words = argv
     console = Console(verb, args)
     try:
         with on_command_line():

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from typing import Any
 
+from dmlc import api
 from dmlc.cli.console import human_bytes
 from dmlc.cli.layout import wrapped
 from dmlc.diagnostics.counted import counted
@@ -14,6 +15,7 @@ from dmlc.placement.costs import total
 from dmlc.placement.node_placement import NodePlacement
 from dmlc.placement.obstacles import obstacles
 from dmlc.placement.report import Placement
+from dmlc.placement.requirements import Requirements, requirements, requirements_of_opset
 from dmlc.placement.transfers import Transfer
 
 #: The text names so many obstacles and transfers, the JSON document all.
@@ -172,6 +174,13 @@ def placement_json(report: Placement) -> dict[str, Any]:
         "counts": {where: report.count(where) for where in ("provider", "cpu", "folded", "unknown")},
         "nodes": [_node_json(node) for node in report.nodes],
     }
+
+
+def requirements_of(program: api.Program) -> Requirements:
+    """Return what the ONNX model of a program requires."""
+    if program.target.provider is None:
+        return requirements_of_opset(program.opset)
+    return requirements(program.placement())
 
 
 def transfers_json(report: Placement) -> dict[str, Any]:

@@ -48,13 +48,17 @@ _MOST_ELEMENTS = 1024
 class ModelFunction:
     """An ONNX model that programs call. It keeps the model, whose weights are read once at most.
 
-    ``folder`` is where external data lies, ``title`` the name that messages call the model by.
+    ``folder`` is where external data lies, ``title`` the name that messages call the model by. With ``opaque`` its
+    nodes are passed on as they are.
     """
 
-    def __init__(self, model: ModelProto, folder: Path | None, title: str, limits: Limits = DEFAULTS) -> None:
+    def __init__(
+        self, model: ModelProto, folder: Path | None, title: str, limits: Limits = DEFAULTS, *, opaque: bool = False
+    ) -> None:
         self._model = inlined(model)
         self._folder = folder
         self._limits = limits
+        self._opaque = opaque
         self._stored: dict[tuple[GraphPath, str], Tensor] = {}
         self._read: dict[object, Graph] = {}
         self.title = title
@@ -76,7 +80,7 @@ class ModelFunction:
         fitted = _Operands(graph, self.title, self._infos, operands, fixed)
         inner = self._imported(fitted)
         graph.joined, name = joined_parts(graph.joined, inner.origin, name)
-        graph.reader = read_again
+        graph.reader = None if self._opaque else read_again
         graph.dims.taken = {*graph.dims.taken, *_input_dims(graph)}
         binding: dict[str, Dim] = dict(fitted.placed.dims)
         for dim in sorted(_dims(inner) - binding.keys()):
@@ -112,7 +116,13 @@ class ModelFunction:
     def _import(self, model: ModelProto, binding: Mapping[str, int], *, runs: bool) -> Graph:
         with naming(self.title):
             return import_model(
-                model, folder=self._folder, binding=binding, limits=self._limits, runs=runs, weights=self._stored
+                model,
+                folder=self._folder,
+                binding=binding,
+                limits=self._limits,
+                opaque=self._opaque,
+                runs=runs,
+                weights=self._stored,
             )
 
     @contextmanager

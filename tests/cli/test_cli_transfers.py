@@ -68,7 +68,7 @@ def test_check_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_compile_prints_how_many(capsys: pytest.CaptureFixture[str]) -> None:
-    assert " dispatches, 2 transfers, " in dmlc(capsys, "compile", "crosses.dml")[1]
+    assert ", 2 CPU/GPU copies, " in dmlc(capsys, "compile", "crosses.dml")[1]
     assert "transfer" not in dmlc(capsys, "compile", "stays.dml")[1]
     found = json.loads(dmlc(capsys, "compile", "crosses.dml", "--format", "json")[0])
     assert found["transfers"]["count"] == 2

@@ -72,6 +72,9 @@ SHARED: dict[str, Form] = {
         {
             "nodes": by_name(COUNT),
             "total": COUNT,
+            "on_cpu": maybe(COUNT),
+            "copies": maybe(COUNT),
+            "fused_graphs": maybe(COUNT),
             "dispatches": SIZE,
             "bytes_moved": maybe(SIZE),
             "unknown": COUNT,
@@ -79,6 +82,10 @@ SHARED: dict[str, Form] = {
             "bytes": COUNT,
             "external_bytes": COUNT,
         }
+    ),
+    "next_step": record({"command": TEXT, "effect": TEXT}),
+    "requires": record(
+        {"onnxruntime": maybe(TEXT), "opset": COUNT, "feature_level": maybe(TEXT), "device_types": TEXTS}
     ),
     "compared_output": record(
         {

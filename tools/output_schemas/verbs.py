@@ -83,7 +83,15 @@ _VERIFIED = record({**VERDICT, "ok": FLAG})
 COMPILE: Documents = {
     "a compiled program": (
         {**_WRITTEN, "opset": COUNT, "nodes": COUNT, "bytes": COUNT, **SIGNATURE, "notes": TEXTS, "rewrites": COUNT},
-        {**_COMPARED, "transfers": ref("transfers"), "seconds": SECONDS, "diff": TEXT, "verification": _VERIFIED},
+        {
+            **_COMPARED,
+            "next": rows(ref("next_step")),
+            "requires": ref("requires"),
+            "transfers": ref("transfers"),
+            "seconds": SECONDS,
+            "diff": TEXT,
+            "verification": _VERIFIED,
+        },
     ),
     "a program that differs from its source": ({**_WRITTEN, "opset": COUNT, "verification": _VERIFIED}, {}),
     "profiles": (

@@ -266,7 +266,7 @@ def _report_model(
     """Print the effect on an ONNX model, and add it to the fields of the document. It loads onnx's inference, which
     code for NumPy does without."""
     from dmlc.cli.compile_view import first_line, rewritten_text, table_text
-    from dmlc.cli.next_steps import sizes_step, steps_text
+    from dmlc.cli.next_steps import requires_line, sizes_step, steps_text
     from dmlc.cli.placement_view import requirements_of, transfers_json
     from dmlc.cli.report import compare, comparison_json
 
@@ -286,7 +286,7 @@ def _report_model(
         table = table_text(program, found, at, verbose=console.verbose)
         parts = [f"\n{table}\n" if table else "", rewritten_text(program, found)]
         parts.append("" if step is None else steps_text([step]))
-        parts.append(f"  requires {required.text()}\n" if required.text() else "")
+        parts.append(requires_line(required))
         console.say("".join(parts) or "")
     _say_notes(console, notes)
 

@@ -10,15 +10,13 @@ from dmlc import api
 from dmlc.cli.amounts import amount_at, amount_text
 from dmlc.cli.changes import copies_reason, cpu_reason, file_reason, fused_reason, growth_reason, left_cpu
 from dmlc.cli.console import human_bytes
-from dmlc.cli.layout import terminal_width, wrapped
+from dmlc.cli.layout import WIDTH, terminal_width, wrapped
 from dmlc.cli.report import ModelColumn, ModelComparison
 from dmlc.diagnostics.counted import counted
 from dmlc.ir import Dim
 from dmlc.placement.node import CPU, PROVIDER
 from dmlc.placement.report import Placement
 
-#: The width of a line where the output is not a terminal.
-WIDTH = 100
 #: Rules that are named in the line of rewrites, the others counted.
 _MOST_RULES = 4
 #: Rewrites that remove what has no effect or is not used: they are named last.

@@ -7,6 +7,8 @@ import sys
 import textwrap
 from collections.abc import Iterable
 
+#: The width of lines where stdout is not a terminal.
+WIDTH = 100
 #: The least width that a column is cut to.
 _LEAST = 8
 

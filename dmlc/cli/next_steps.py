@@ -9,11 +9,13 @@ from msgspec import Struct
 
 from dmlc import api
 from dmlc.api.fixed_sizes import FixedSizes, fixed_sizes
+from dmlc.cli.layout import WIDTH, wrapped
 from dmlc.cli.paste import pasteable
 from dmlc.diagnostics.counted import counted
 from dmlc.ir.fixed_shapes import FixedShape, shape_text
 from dmlc.placement.node import CPU, PROVIDER
 from dmlc.placement.report import Placement
+from dmlc.placement.requirements import Requirements
 
 
 class NextStep(Struct, frozen=True):
@@ -73,3 +75,9 @@ def steps_text(steps: Iterable[NextStep]) -> str:
     for step in steps:
         out += f"{'        ' if out else '  next: '}{step.command}\n            {step.effect}\n"
     return out
+
+
+def requires_line(required: Requirements) -> str:
+    """The line of what a model requires; empty where nothing exceeds the ordinary."""
+    text = required.text()
+    return wrapped(f"requires {text}", "  ", "         ", width_elsewhere=WIDTH) if text else ""

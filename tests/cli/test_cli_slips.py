@@ -158,12 +158,11 @@ def test_no_word_of_a_table_is_lost(monkeypatch: pytest.MonkeyPatch, width: int)
 def test_check_groups_by_verdict_with_counts_first(run: Run) -> None:
     Path("p.dml").write_text(PROGRAM)
     out = run("check", "p.dml")[1]
-    groups = re.findall(r"^  (\d+) nodes? ([^\n]*)\n      ([^\n]*)$", out, re.MULTILINE)
+    groups = re.findall(r"^ +(\d+)   (\S[^\n]*)$", out, re.MULTILINE)
     report = json.loads(run("check", "p.dml", "--format", "json")[1])
     shown = [node for node in report["nodes"] if node["where"] != "folded"]
-    assert sum(int(number) for number, _, _ in groups) == len(shown)
-    assert "on the CPU" in groups[0][1], "the worst first"
-    assert "Sin" in groups[0][2]
+    assert sum(int(number) for number, _ in groups) == len(shown)
+    assert groups[0][1].startswith("CPU "), "the worst first"
     verbose = run("check", "p.dml", "-v")[1]
     assert all(node["name"] in verbose for node in shown)
 

@@ -249,6 +249,7 @@ def test_a_fix_of_a_diagnostic_is_allowed() -> None:
     diagnostic: dict[str, Any] = {"code": "E0203", "severity": "error", "message": "m", "file": "m.dml", "labels": []}
     diagnostic |= {"help": "", "notes": [], "fix": {"title": "t", "safe": True, "edits": [span]}}
     document = {"schema": 1, "command": "check", "ok": False, "exit_code": 1, "diagnostics": [diagnostic]}
+    document["warnings"] = []
     assert complaints(document) == []
 
 

@@ -39,6 +39,17 @@ SHARED: dict[str, Form] = {
             "fix": maybe(record(FIX)),
         }
     ),
+    "warning_group": record(
+        {
+            "code": {"type": "string", "pattern": "^[EWI][0-9]{4}$"},
+            "severity": words("error", "warning", "advice"),
+            "message": TEXT,
+            "place": TEXT,
+            "nodes": by_name(TEXTS),
+            "help": TEXT,
+            "notes": TEXTS,
+        }
+    ),
     "typed": record({"name": TEXT, "dtype": TEXT, "shape": rows(SIZE)}),
     "bounds": record({"min": NUMBER, "max": {"anyOf": [NUMBER, {"const": "inf"}]}}),
     "class": _CLASS,

@@ -44,6 +44,8 @@ _PLACED_NODE = record(
     }
 )
 _PLACEMENT: dict[str, Form] = {
+    "next": rows(ref("next_step")),
+    "requires": ref("requires"),
     "opset": COUNT,
     "feature_level": TEXT,
     "first_feature_level": TEXT,

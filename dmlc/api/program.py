@@ -27,6 +27,7 @@ from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.diagnostics.given import listed
 from dmlc.ir import Array
 from dmlc.ir.collector import collector_paused
+from dmlc.ir.removed import Removal, removals
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE
 from dmlc.passes.manager import LedgerEntry, PassContext, Remark
 from dmlc.passes.options import Options
@@ -115,7 +116,12 @@ class Program:
         """The ledger with the target, the opset and the options, as plain data: what ``--ledger`` writes and ``replay``
         takes."""
         asked = self._options.asked()
-        return ledger_document(self.signature.name, self.target.name, self.opset, asked, self.ledger)
+        return ledger_document(self.signature.name, self.target.name, self.opset, asked, self.ledger, self.removed)
+
+    @property
+    def removed(self) -> tuple[Removal, ...]:
+        """Nodes of a model that no rewrite took and the graph lacks, one entry for each cause."""
+        return tuple(removals(self.source_graph))
 
     @property
     def remarks(self) -> tuple[Remark, ...]:
@@ -372,7 +378,7 @@ class Program:
             graph = self.source_graph.clone()
             with self._blaming():
                 context = chosen.run(graph, target)
-            graph.metadata["ledger"] = ledger_json(context.ledger)
+            graph.metadata["ledger"] = ledger_json(context.ledger, self.removed)
             if chosen.profile:
                 graph.metadata["profile"] = json.dumps(dict(chosen.profile), ensure_ascii=False)
             self._lowered[target.name] = _Lowered(graph, context)

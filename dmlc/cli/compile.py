@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from dmlc.verify import Verdict
 
 STDOUT = "-"
+#: The options that most people need; ``--help-all`` shows the others too.
+COMMON_OPTIONS = ("--output", "--target", "--bind", "--shape", "--verify", "--exact", "--strict", "--verbose")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

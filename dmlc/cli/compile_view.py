@@ -159,10 +159,12 @@ def _aligned(rows: list[_Row]) -> str:
 
 
 def rewritten_text(program: api.Program, found: ModelComparison) -> str:
-    """The line of rewrites: the rules that fired most, and the opset before and after; empty where nothing was done."""
+    """The line of rewrites: the nodes that were removed for the most frequent cause, the rules that fired most, and the
+    opset before and after; empty where nothing was done."""
     fired = Counter(entry.rule for entry in program.ledger)
     ranked = sorted(fired.items(), key=lambda item: (item[0] in _TIDY, -item[1], item[0]))
-    parts = [f"{number} {rule}" for rule, number in ranked[:_MOST_RULES]]
+    parts = [removal.text.partition(":")[0] for removal in program.removed[:1]]
+    parts += [f"{number} {rule}" for rule, number in ranked[:_MOST_RULES]]
     others = sum(number for _, number in ranked[_MOST_RULES:])
     parts += [f"{others} by other rules"] if others else []
     text = ", ".join(parts)

@@ -89,6 +89,8 @@ class ModelFunction:
             graph.conditions.setdefault(condition, site.span)
         made, results = graph.splice(inner, [fitted.value(v.name or "", site) for v in inner.inputs], binding)
         _name(made, name)
+        for cause, names in inner.removed.items():
+            graph.removed.setdefault(cause, []).extend([_below(name, removed) for removed in names])
         for node in made:
             node.spans = span
         graph.advice += inner.advice

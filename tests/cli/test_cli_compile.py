@@ -425,8 +425,9 @@ def test_explain_a_model(command_line: Run) -> None:
     code, out, err = command_line("explain", "small.onnx")
     assert (code, err) == (0, "")
     assert out.startswith("small for directml: 5 nodes as written, 4 after\n")
-    assert "  merge-nested-reductions (reassociates): reduce_sum of reduce_sum\n" in out
+    assert "\n  1 merge-nested-reductions (rounding may change): " in out
     assert "      outer_sum, inner_sum -> " in out
+    assert "      reduce_sum of reduce_sum\n" in command_line("explain", "small.onnx", "-v")[1]
     reason = "reduce_max of reduce_min is not a single reduction (would save 1 node)"
     assert f"  merge-nested-reductions at outer_max: {reason}\n" in out
     found = document(command_line("explain", "small.onnx", "--format", "json")[1])
@@ -435,6 +436,49 @@ def test_explain_a_model(command_line: Run) -> None:
     assert entry["before"] == ["outer_sum", "inner_sum"]
     misses = [(m["rule"], m["node"]) for m in found["missed"]]
     assert misses.count(("merge-nested-reductions", "outer_max")) == 1
+
+
+SHAPES = """
+<ir_version: 8, opset_import: ["": 17]>
+g (float[N, 4] x) => (float[N, 2, 2] y)
+<int64[1] zero = {0}, int64[1] one = {1}, int64[1] half = {2}, float[4] k = {1, 2, 3, 4}> {
+    s = Shape (x)  n = Gather (s, zero)  m = Gather (s, one)  h = Div (m, half)  t = Concat <axis = 0> (n, h, half)
+    c = Exp (k)  i = Identity (x)  a = Mul (i, c)  y = Reshape (a, t)
+}
+"""
+
+
+def test_each_removed_node_has_a_reason(command_line: Run) -> None:
+    """In ``explain``, in the ledger, in what the model carries, and so in ``diff``."""
+    model = onnx.parser.parse_model(SHAPES)
+    for node in model.graph.node:
+        node.name = node.output[0]
+    onnx.save(model, "shapes.onnx")
+    out = command_line("explain", "shapes.onnx")[1]
+    assert "\n  2 shape computations: every size but N is known\n      m, h\n" in out
+    assert "\n  1 node that passes its input on\n      i\n" in out
+    found = document(command_line("explain", "shapes.onnx", "--format", "json")[1])
+    removed = {row["cause"]: row["nodes"] for row in found["removed"]}
+    assert removed == {"known-shapes": ["m", "h"], "passed-on": ["i"]}
+    err = command_line("compile", "shapes.onnx", "-o", "out.onnx", "--ledger", "l.json")[2]
+    assert "  rewritten: 2 shape computations, " in err
+    ledger = document(Path("l.json").read_text(encoding="utf-8"))
+    assert ledger["removed"] == found["removed"]
+    gone = {node.name or node.output[0] for node in onnx.load("shapes.onnx").graph.node}
+    gone -= {node.name or node.output[0] for node in onnx.load("out.onnx").graph.node}
+    told = {name for row in ledger["removed"] for name in row["nodes"]}
+    assert gone <= told | {name for row in ledger["rewrites"] for name in row["before"]}
+    code, out, _ = command_line("diff", "shapes.onnx", "out.onnx")
+    assert code == 1
+    assert "  removed 2 shape computations: every size but N is known: Gather m, Div h\n" in out
+    (change,) = [
+        change
+        for change in document(command_line("diff", "shapes.onnx", "out.onnx", "--format", "json")[1])["operators"][
+            "removed"
+        ]
+        if change["rules"] == ["known-shapes"]
+    ]
+    assert [node["name"] for node in change["before"]] == ["m", "h"]
 
 
 def test_explain_says_what_a_class_forbids(command_line: Run) -> None:
@@ -449,6 +493,7 @@ def test_explain_shortens_long_lists_of_nodes(command_line: Run) -> None:
     onnx.save(made, "small.onnx")
     out = command_line("explain", "small.onnx", "--skip-rule", "cse")[1]
     assert "      unused_0, unused_1, unused_2, unused_3, unused_4, unused_5 and 3 more -> nothing\n" in out
+    assert "unused_8" in command_line("explain", "small.onnx", "--skip-rule", "cse", "-v")[1]
 
 
 # --- progress

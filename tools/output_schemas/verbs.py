@@ -150,6 +150,7 @@ EXPLAIN: Documents = {
             **_TARGET,
             "nodes": record({"before": COUNT, "after": COUNT}),
             "rewrites": rows(ref("rewrite")),
+            "removed": rows(record({"cause": TEXT, "text": TEXT, "nodes": TEXTS})),
             "missed": rows(record({**_REMARK, "saves": maybe(COUNT)})),
             "lowerings": rows(record({"node": TEXT, "choice": TEXT, "places": TEXTS})),
             "passes": rows(record({"pass": TEXT, "seconds": SECONDS, "changed": FLAG})),

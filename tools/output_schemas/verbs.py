@@ -141,7 +141,7 @@ INSPECT: Documents = {
     "a library": ({**_SOURCE, "library": LIBRARY}, {"target": TEXT}),
 }
 _REMARK: dict[str, Form] = {"rule": TEXT, "node": TEXT, "reason": TEXT, "places": TEXTS}
-_LISTS: dict[str, Form] = {kind: by_name(TEXT) for kind in ("codes", "rules", "operations", "targets")}
+_LISTS: dict[str, Form] = {kind: by_name(TEXT) for kind in ("codes", "rules", "operations", "targets", "words")}
 
 EXPLAIN: Documents = {
     "a program or a model": (
@@ -171,6 +171,7 @@ EXPLAIN: Documents = {
             "lowerings": TEXTS,
         },
     ),
+    "a word of the output": ({"word": TEXT, "text": TEXT, "forms": TEXTS, "see": TEXT}, {}),
     "a code": ({"code": TEXT, "title": TEXT, "why": TEXT, "example": TEXT, "fixed": TEXT}, {}),
     "a rule": (
         {

@@ -215,6 +215,11 @@ def test_the_requirements_of_a_model(command_line: Run) -> None:
     assert found["requires"]["feature_level"] == "5.0"
     (facts,) = dmlc.model_facts(onnx.load("out.onnx"))
     assert json.loads(facts["requires"]) == found["requires"]
+    for verb in ("check", "inspect"):
+        assert document(command_line(verb, "out.onnx", "--format", "json")[1])["requires"] == found["requires"]
+    assert "\nrequires ONNX Runtime 1.19, opset 21, feature level 5.0\n" in command_line("inspect", "out.onnx")[1]
+    written = document(command_line("inspect", "head.dml", "--format", "json")[1])["requires"]
+    assert (written["opset"], written["feature_level"]) == (21, "5.0")
     older = document(command_line("compile", "small.onnx", "-o", "out.onnx", "--opset", "17", "--format", "json")[1])
     assert older["requires"] == {"onnxruntime": "1.12", "opset": 17, "feature_level": "5.0", "device_types": []}
     assert "requires" not in command_line("compile", "small.onnx", "-o", "out.onnx", "--opset", "17")[2]

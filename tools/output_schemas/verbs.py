@@ -121,7 +121,7 @@ INSPECT: Documents = {
             "graph": record({"before": TEXT, "after": TEXT}),
             "nodes": record({"before": maybe(_BARE_NODES), "after": _BARE_NODES}),
         },
-        {},
+        {"requires": ref("requires")},
     ),
     "a model": (
         {
@@ -133,6 +133,7 @@ INSPECT: Documents = {
             "outputs": rows(ref("typed")),
             "constants": record({"count": COUNT, "bytes": COUNT}),
             "nodes": _BARE_NODES,
+            "requires": ref("requires"),
             "compiled": rows(by_name(TEXT)),
             "metadata": by_name(TEXT),
         },

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from onnx import ModelProto, ValueInfoProto, numpy_helper
 
-from dmlc.diagnostics import DmlcError, naming
+from dmlc.diagnostics import DmlcError, Help, naming
 from dmlc.diagnostics.catalogue import functions as codes
 from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.importers.again import read_again
@@ -40,6 +40,7 @@ from dmlc.ops.constant import constant_of
 from dmlc.ops.model_call import ModelInput
 from dmlc.ops.move import RESHAPE, ReshapeAttributes
 from dmlc.ops.opaque import OpaqueAttributes, calls_by_name
+from dmlc.ops.written import cast_help
 
 #: Larger constants are operands like others: no operator takes so many sizes.
 _MOST_ELEMENTS = 1024
@@ -199,8 +200,9 @@ class _Operands:
         wanted = DTYPE_OF.get(tensor.elem_type)
         if kind not in (None, "tensor_type") or (tensor.elem_type and wanted is not given.dtype):
             what = f"is {wanted.name}" if wanted is not None else "has a type that the language lacks"
-            cast = f"cast it: (x as {wanted.name})" if wanted is not None else ""
-            raise self._misfit(info.name, given, what, cast)
+            raise self._misfit(
+                info.name, given, what, "" if wanted is None else cast_help("cast it:", wanted, info.name)
+            )
         shape = given.shape
         if tensor.HasField("shape"):
             if len(tensor.shape.dim) != given.rank:
@@ -248,7 +250,7 @@ class _Operands:
         if equal is None:
             self.conditions.append(Condition(size, "==", wanted, f"the input {name} of {self.title} {what}"))
 
-    def _misfit(self, name: str, given: TensorType, what: str, help: str = "") -> OpError:
+    def _misfit(self, name: str, given: TensorType, what: str, help: Help = "") -> OpError:
         mine = self.given[name].name
         message = f"{mine if mine else 'the operand'} is {given}, and the input {name} of {self.title} {what}"
         return OpError(codes.OPERAND_DOES_NOT_FIT, message, at=name, under=f"this is {given}", help=help)

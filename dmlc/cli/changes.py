@@ -20,7 +20,7 @@ from dmlc.placement.report import Placement
 #: The repair of a node that another opset alone brings to the provider.
 _OPSET = re.compile(r"opset \d+")
 #: Operators, or dims, that are named; the others are counted.
-_MOST = 3
+_MOST, _MOST_DIMS = 3, 5
 
 
 def listed(names: Sequence[str], most: int = _MOST) -> str:
@@ -42,7 +42,7 @@ def dynamic_text(placed: Placement) -> str:
     names = [*placed.dims, *[f"sizes of {name}" for name in placed.shapes]]
     if not names:
         return ""
-    return f"{listed(names)} {'is' if len(placed.dims) == 1 and not placed.shapes else 'are'} dynamic"
+    return f"{listed(names, _MOST_DIMS)} {'is' if len(placed.dims) == 1 and not placed.shapes else 'are'} dynamic"
 
 
 def cpu_reason(placed: Placement) -> str:

@@ -1,6 +1,6 @@
-"""Say whether a program or a model will run on the target, node by node; only --fix writes.
+"""Report whether a program or a model runs on the target, and what improves it; only --fix writes.
 
-A .dml program is compiled first; an .onnx model is looked at as it is, which is what a user of it would load.
+A .dml program is compiled first. An .onnx model is checked as it is, which is what a user of it would load.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source(parser, optional=True)
     parser.add_argument("-o", "--output", metavar="OUT", help="the file to write; - is stdout")
     parser.add_argument(
-        "--emit", choices=("onnx", "numpy", "dxdispatch", "dml"), help="the form, whatever OUT's suffix"
+        "--emit", choices=("onnx", "numpy", "dxdispatch", "dml"), help="the form, instead of OUT's suffix"
     )
     parser.add_argument(
         "--style",
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--weights",
         choices=("inline", "copy", "reference"),
-        help="weights that lie in files: into OUT, into OUT.HASH.data, or left where they are",
+        help="weights in files of their own: written into OUT, into OUT.HASH.data, or not moved",
     )
     parser.add_argument(
         "--profile",
@@ -123,7 +123,7 @@ def _form(args: argparse.Namespace) -> tuple[str, str]:
         source = Path(args.source)
         nameless = args.source == STDIN or is_model(args.source) or not source.name
         if nameless and not args.dry_run:
-            raise UsageError("-o is needed: SRC gives no name for OUT")
+            raise UsageError("give an output file: -o OUT.onnx")
         kind = args.emit or default
         suffix = next(suffix for suffix, name in api.SUFFIXES.items() if name == kind)
         return kind, STDOUT if nameless else str(source.with_suffix(suffix))

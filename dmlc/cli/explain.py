@@ -1,7 +1,7 @@
 """Explain a word (an error code, an operation, a rule, a target, a word of the output), or the rewrites of SRC.
 
-A file of that name comes first. Rewrites are shown with their rule, its class and the nodes before and after. Near
-misses are shown with the node where the pattern was found and the reason why it was left alone.
+A file of that name comes first. Rewrites are shown by rule, with what the rule promises and the nodes before and after.
+Missed rewrites are shown with the node where the pattern begins, and the reason.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     help = "print the JSON Schema of what `dmlc VERB --format json` prints"
     parser.add_argument("--schema", choices=tuple(VERBS), metavar="VERB", help=help)
     parser.add_argument(
-        "--missed", action="store_true", help="show only the near misses, with the reasons, sorted by the saving"
+        "--missed", action="store_true", help="show only the missed rewrites, with the reasons, sorted by the saving"
     )
     parser.add_argument("--node", metavar="NAME", help="show one node: its origin and its rewrites")
     add_compile_options(parser)

@@ -1,6 +1,6 @@
 """Show a program: inputs, outputs, dims, its nodes as written and as compiled, and the graph as text.
 
-Of an .onnx file it shows inputs, outputs, opsets and nodes as they stand there.
+For an .onnx file: inputs, outputs, opsets, nodes, what the model requires, and its metadata.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 from onnx import parser
@@ -217,3 +218,12 @@ def test_the_operation_that_numpy_names_otherwise(run: Run) -> None:
     code, _, err = run("ops", "mean")
     assert code == 2
     assert 'did you mean "reduce_mean"?' in err
+
+
+def test_an_input_that_does_not_exist_is_named_before_its_file(run: Run) -> None:
+    """The file has two arrays, and says nothing about which one is meant; an input that exists has that error."""
+    np.savez("two.npz", a=np.zeros((4, 3), np.float32), b=np.zeros(3, np.float32))
+    code, _, err = run("run", "a.dml", "--input", "xs=two.npz")
+    assert (code, "error[E0423]: the model has no input xs" in err) == (1, True)
+    assert "E0422" not in err
+    assert "error[E0422]: two.npz has several arrays: a, b" in run("run", "a.dml", "--input", "x=two.npz")[2]

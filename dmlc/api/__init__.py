@@ -23,6 +23,7 @@ from dmlc.api.sources import (
     name_of,
     onnx_model,
 )
+from dmlc.api.untouched import untouched
 from dmlc.diagnostics import DmlcError, Source, naming, refuses
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Graph
@@ -104,6 +105,14 @@ def written_graph(
     return load(source, choice_of(model, include), 21, limits)
 
 
+def with_models_untouched(
+    program: Program, source: ProgramSource, model: str | None, include: Sequence[str | os.PathLike[str]]
+) -> Program:
+    """The program of ``source``, of which ``program`` was compiled, as an ONNX model that no rewrite touched: the ONNX
+    models that it uses are as they are. Raises ``DmlcError`` where only a rewrite makes a model of it."""
+    return untouched(source, choice_of(model, include), program)
+
+
 def _profiles(
     source: ProgramSource,
     choice: Choice,
@@ -148,6 +157,7 @@ __all__ = [
     "emitted",
     "emitted_to",
     "kind_of",
+    "with_models_untouched",
     "with_results",
     "written_graph",
 ]

@@ -19,4 +19,4 @@ def kind_of(path: str | os.PathLike[str]) -> str:
         if name.endswith(suffix):
             return kind
     help = f"suffixes are {' '.join(SUFFIXES)}"
-    raise fail(UNKNOWN_CHOICE, f"the suffix of {path} says nothing about its form", help=help, exit_code=2)
+    raise fail(UNKNOWN_CHOICE, f"the suffix of {path} is not an output type", help=help, exit_code=2)

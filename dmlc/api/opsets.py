@@ -20,6 +20,7 @@ from dmlc.diagnostics.catalogue.models import BROKEN_MODEL
 from dmlc.diagnostics.catalogue.shapes import SHAPE_DOES_NOT_FIT
 from dmlc.ir import DType, Graph
 from dmlc.ir.fixed_shapes import shape_text
+from dmlc.ir.removed import DEFINED, record_removed
 from dmlc.ops.ranges import promise
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.options import Options
@@ -142,6 +143,9 @@ def imported(model: onnx.ModelProto, folder: Path | None, options: Options, *, a
             graph = read(runs=False)  # raises what is wrong whatever the sizes are
         graph.reader = None if opaque else importers.read_again
         graph.notes += [] if opaque else notes
+        if not opaque:
+            for name in _defined_nodes(model, older):
+                record_removed(graph, DEFINED, name)
         promise(graph, options.ranges)
         return graph
 
@@ -149,6 +153,14 @@ def imported(model: onnx.ModelProto, folder: Path | None, options: Options, *, a
     if asked:
         _require_kernels(program)
     return program
+
+
+def _defined_nodes(model: onnx.ModelProto, older: onnx.ModelProto) -> list[str]:
+    """The names of the nodes of a model that the model without their operators lacks."""
+    if older is model:
+        return []
+    kept = {node.name for node in older.graph.node}
+    return [node.name for node in model.graph.node if node.name not in kept]
 
 
 def _of_sizes(

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from dmlc import ir
 from dmlc.api.arguments import COUNT, check_argument, check_arguments
 from dmlc.api.chosen_target import check_feature_level
+from dmlc.api.emission import emit, state_requirements
 from dmlc.api.kinds import kind_of
 from dmlc.api.load_result import LoadCheck, blaming
 from dmlc.api.summary import summary
@@ -26,6 +27,7 @@ from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.diagnostics.given import listed
 from dmlc.ir import Array
 from dmlc.ir.collector import collector_paused
+from dmlc.ir.removed import Removal, removals
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE
 from dmlc.passes.manager import LedgerEntry, PassContext, Remark
 from dmlc.passes.options import Options
@@ -113,7 +115,12 @@ class Program:
     def ledger_document(self) -> dict[str, Any]:
         """The ledger with the target, the opset and the options, as plain data: what ``--ledger`` writes."""
         asked = self._options.asked()
-        return ledger_document(self.signature.name, self.target.name, self.opset, asked, self.ledger)
+        return ledger_document(self.signature.name, self.target.name, self.opset, asked, self.ledger, self.removed)
+
+    @property
+    def removed(self) -> tuple[Removal, ...]:
+        """Nodes of a model that no rewrite took and the graph lacks, one entry for each cause."""
+        return tuple(removals(self.source_graph))
 
     @property
     def remarks(self) -> tuple[Remark, ...]:
@@ -234,7 +241,11 @@ class Program:
         key = f"{kind} {style}" if kind == "numpy" else kind
         if key not in lowered.artifacts:
             with self._blaming():
-                lowered.artifacts[key] = _emit(kind, lowered, self.opset, style)
+                target = lowered.context.target
+                artifact = lowered.artifacts[key] = emit(kind, lowered.graph, target, self.opset, style)
+                if kind == "onnx":
+                    report = None if target.provider is None else self.placement()
+                    state_requirements(artifact, self.opset, report)
         return lowered.artifacts[key]
 
     def to_onnx(self) -> onnx.ModelProto:
@@ -366,7 +377,7 @@ class Program:
             graph = self.source_graph.clone()
             with self._blaming():
                 context = chosen.run(graph, target)
-            graph.metadata["ledger"] = ledger_json(context.ledger)
+            graph.metadata["ledger"] = ledger_json(context.ledger, self.removed)
             if chosen.profile:
                 graph.metadata["profile"] = json.dumps(dict(chosen.profile), ensure_ascii=False)
             self._lowered[target.name] = _Lowered(graph, context)
@@ -577,16 +588,3 @@ def emitted_to(program: Program, kind: str, path: Path | None, style: Style = "p
     from dmlc.runtime.dxdispatch_files import folder_of
 
     return program._dispatches(None if path is None else folder_of(path))
-
-
-def _emit(kind: str, lowered: _Lowered, opset: int, style: Style) -> Artifact:
-    # a code generator is loaded when its code is wanted: onnx is not needed for NumPy code
-    if kind == "onnx":
-        from dmlc.codegen import onnx as onnx_code
-
-        return onnx_code.emit(lowered.graph, lowered.context.target, opset)
-    if kind == "numpy":
-        from dmlc.codegen import numpy as numpy_code
-
-        return numpy_code.emit(lowered.graph, style)
-    raise fail(codes.NOT_YET, f"{kind} output is not available yet", help="emit onnx, numpy, dxdispatch or dml")

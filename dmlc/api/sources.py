@@ -104,13 +104,14 @@ class Choice(Struct, frozen=True):
     """The model of a program's text that is compiled, and the folders in which its ``use`` and ``load`` look too.
 
     ``models`` are the ONNX models that it uses, by their paths: they are read once, however often the text is. Each is
-    what ``prepare`` makes of the file.
+    what ``prepare`` makes of the file. With ``opaque`` their nodes are passed on as they are.
     """
 
     model: str | None = None
     include: tuple[Path, ...] = ()
     models: dict[str, CallableModel] = {}
     prepare: Prepare | None = None
+    opaque: bool = False
 
 
 def choice_of(model: str | None, include: Sequence[str | os.PathLike[str]]) -> Choice:
@@ -165,7 +166,9 @@ class _UsedModels:
         """The model of a file. Raises ``DmlcError``: E0430 if it is none, and what the file cannot be read for."""
         where = os.path.realpath(path)
         if where not in self.choice.models:
-            self.choice.models[where] = used_model(Path(where), self.root, title, self.limits, self.choice.prepare)
+            self.choice.models[where] = used_model(
+                Path(where), self.root, title, self.limits, self.choice.prepare, opaque=self.choice.opaque
+            )
         return self.choice.models[where]
 
 
@@ -174,14 +177,19 @@ def model_reader(folder: Path, choice: Choice, limits: Limits) -> Callable[[Path
     return _UsedModels(folder, choice, limits).read
 
 
-def used_model(path: Path, root: Path, title: str, limits: Limits, prepare: Prepare | None = None) -> CallableModel:
-    """The ONNX model of a file as a function; what it refers to is found below the folder ``root``."""
+def used_model(
+    path: Path, root: Path, title: str, limits: Limits, prepare: Prepare | None = None, *, opaque: bool = False
+) -> CallableModel:
+    """The ONNX model of a file as a function; what it refers to is found below the folder ``root``.
+
+    With ``opaque`` its nodes are passed on as they are.
+    """
     from dmlc import importers
     from dmlc.runtime.weights import locate_weights
 
     model = importers.read_model(path, files.read_bytes(path, limits, is_model=True), limits)
     locate_weights(model, path.parent, root)
-    return importers.ModelFunction(model if prepare is None else prepare(model), root, title, limits)
+    return importers.ModelFunction(model if prepare is None else prepare(model), root, title, limits, opaque=opaque)
 
 
 def _built(source: builder.Graph, limits: Limits) -> ir.Graph:

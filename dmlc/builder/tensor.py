@@ -326,14 +326,13 @@ def in_python(diagnostic: Diagnostic) -> Diagnostic:
     made = r'write dmlc.cast(\1, to="\2")' if diagnostic.code is shapes.DIM_AS_TENSOR else _CONSTANT
     help = re.sub(r"^write (\S+|\(.*\)) as (\w+)$", made, diagnostic.help)
     help = re.sub(r"\bis (reduce_\w+\()", r"is dmlc.\1", help)
-    help = re.sub(r"\(operand \d+ as (\w+)\)", r'dmlc.cast(y, to="\1")', help)
     help = re.sub(r"^(write it, such as \w+)=(?!true|false)([a-z]\w*)$", r'\1="\2"', help)
     help = re.sub(r"^(write |write it, such as \w+=)(true|false)$", lambda found: found[1] + found[2].title(), help)
     return replace(diagnostic, help=re.sub(r"\((\(.*?\)|\S+) as (\w+)\)", _astype, help))
 
 
 def _astype(cast: re.Match[str]) -> str:
-    """The cast of a named operand, which may be an array: NumPy has the long names of dtypes alone."""
+    """The cast of an operand, which may be an array: NumPy has the long names of dtypes alone."""
     return f'{cast[1]}.astype("{DTYPE_BY_NAME[cast[2]].long_name}")'
 
 

@@ -1,21 +1,22 @@
-"""Say whether a program or a model will run on the target, node by node; only --fix writes.
+"""Report whether a program or a model runs on the target, and what improves it; only --fix writes.
 
-A .dml program is compiled first; an .onnx model is looked at as it is, which is what a user of it would load.
+A .dml program is compiled first. An .onnx model is checked as it is, which is what a user of it would load.
 """
 
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
 from dmlc import api, importers
+from dmlc.cli.check_view import headline, next_of_check, refusal_line, where_table
+from dmlc.cli.command_words import compile_words, compiled_path
 from dmlc.cli.console import Console
 from dmlc.cli.counts import nodes_after
 from dmlc.cli.findings import github_text, sarif_text, with_fix
@@ -23,21 +24,24 @@ from dmlc.cli.fixing import add_fix, check_fix, fixed, fixed_json
 from dmlc.cli.library_page import show_library
 from dmlc.cli.loading import begin_loading, kernel_help, why_not_loaded
 from dmlc.cli.many import run_each
+from dmlc.cli.next_steps import NextStep, requires_line, steps_text
 from dmlc.cli.options import add_compile_options, add_report_options, add_sources, limits_of
+from dmlc.cli.paste import pasteable
 from dmlc.cli.placement_view import placement_json, placement_text
 from dmlc.cli.signatures import signature_json
 from dmlc.cli.source import STDIN, compile_source, is_model, shapes_of
 from dmlc.diagnostics import Diagnostic, DmlcError, judged, refuses
+from dmlc.diagnostics.catalogue.advice import ON_CPU
 from dmlc.diagnostics.catalogue.runs import FEATURE_LEVEL, RUNTIME_FAILED
 from dmlc.diagnostics.counted import counted
+from dmlc.diagnostics.grouping import grouped
 from dmlc.diagnostics.limits import Limits
 from dmlc.inference.model_facts import types_by_name
-from dmlc.ir.fixed_shapes import shape_text
-from dmlc.ops.ranges import range_text
 from dmlc.passes.unknown_ranks import unknown_ranks
 from dmlc.placement.advice import PLACEMENT_CODES, diagnose, located
 from dmlc.placement.optimizer import optimizer_changes
 from dmlc.placement.report import Placement, placement
+from dmlc.placement.requirements import Requirements, requirements
 from dmlc.runtime import files
 from dmlc.runtime.session import opset_help
 from dmlc.targets import Target, load_target, target_names
@@ -95,7 +99,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         return code
 
     code = run_each(args, console, collect)
-    sys.stdout.write(write(args.sources[0], found))
+    sys.stdout.write(write(args.sources[0], grouped(found)))
     return code
 
 
@@ -138,6 +142,8 @@ def _look(args: argparse.Namespace, console: Console) -> _CheckResult:
     graph = compiled.source_graph if compiled is not None and not _is_model(args) else None
     found += located(report, locations, graph)
     diagnostics = judged([d.in_file(args.source) for d in found], strict=args.strict)
+    if not args.strict:
+        diagnostics = tuple(_with_cures(args, diagnostics, compiled))
     if any(d.severity == "error" and d.code in PLACEMENT_CODES for d in diagnostics):
         other = _other_options(args, target, report)
         if other is not None and args.fix and _is_model(args) and other.f64 == args.f64:
@@ -273,19 +279,23 @@ def _output(args: argparse.Namespace) -> Path:
 
 def _command(args: argparse.Namespace, other: _OtherOptions) -> str:
     """The command line that compiles with other options."""
-    words = ["dmlc", "compile", args.source, "-o", str(_output(args))]
-    words += ["--target", args.target] if args.target != "directml" else []
-    words += ["--opset", str(other.opset)] if other.opset is not None else []
-    words += ["--f64", other.f64] if other.f64 is not None else []
-    words += ["--accumulate", args.accumulate] if args.accumulate is not None else []
-    words += [word for name in args.fuse for word in ("--fuse", name)]
-    for name, size in args.bind:
-        words += ["--bind", f"{name}={size}"]
-    for name, shape in shapes_of(args).items():
-        words += ["--shape", shape_text(name, shape)]
-    for name, ends in args.range:
-        words += ["--range", f"{name}={range_text(ends)}"]
-    return shlex.join(words)
+    return pasteable(compile_words(args, _output(args), opset=other.opset, f64=other.f64, strict=False))
+
+
+def _with_cures(
+    args: argparse.Namespace, diagnostics: Sequence[Diagnostic], program: api.Program | None
+) -> list[Diagnostic]:
+    """The diagnostics; those about nodes on the CPU that ``compile`` takes off it have its command."""
+    if program is None or not _is_model(args) or program.losses()[0]:
+        return list(diagnostics)
+    left = {d.of_nodes.message for _, d in diagnose(program.placement()) if d.of_nodes is not None}
+    command = pasteable(compile_words(args, compiled_path(args.source)))
+    return [
+        replace(d, help=command)
+        if d.code is ON_CPU and d.of_nodes is not None and d.of_nodes.message not in left
+        else d
+        for d in diagnostics
+    ]
 
 
 # --- saying
@@ -295,14 +305,15 @@ def _show(args: argparse.Namespace, console: Console, found: _CheckResult) -> in
     """The result as text or as the JSON document; the exit code."""
     if found.written:
         console.say(f"{args.source}: fixed in {found.written}")
-    console.warn(found.diagnostics)
     program, report, code = found.program, found.report, found.code
-    if not console.quiet or code:
-        placed = "" if report is None else placement_text(report, verbose=console.verbose)
-        # stdout is the program's where --fix prints it
-        show = console.say if args.fix and STDIN in args.sources else console.result
-        show(_summary(args, found) + placed)
     fields: dict[str, Any] = {"source": args.source, "target": load_target(args.target).name}
+    if not console.quiet or code or console.json:
+        required = None if report is None else requirements(report)
+        steps = [] if report is None or found.written else next_of_check(args, report, program)
+        _say_answer(args, console, found, steps, required)
+        if report is not None:
+            fields |= {"next": [step.to_json() for step in steps], "requires": requirements(report).to_json()}
+    console.warn(found.diagnostics)
     if found.written:
         fields["output"] = found.written
     if report is not None:
@@ -327,25 +338,46 @@ def _show(args: argparse.Namespace, console: Console, found: _CheckResult) -> in
     return code
 
 
+def _say_answer(
+    args: argparse.Namespace,
+    console: Console,
+    found: _CheckResult,
+    steps: Sequence[NextStep],
+    required: Requirements | None,
+) -> None:
+    """Print the answer: the first line, the table, the next commands, and what is required."""
+    text = f"{_first_line(args, found)}\n{_details(found.program, found.report, console)}"
+    last = steps_text(steps)
+    last += "" if required is None else requires_line(required)
+    text += f"\n{last}" if last else ""
+    # stdout is the program's where --fix prints it
+    show = console.say if args.fix and STDIN in args.sources else console.result
+    show(text)
+    sys.stdout.flush()  # warnings on stderr come after it
+
+
 def _kind(program: api.Program) -> str:
     return "numpy" if program.target.code == "numpy" else "onnx"
 
 
-def _summary(args: argparse.Namespace, found: _CheckResult) -> str:
+def _first_line(args: argparse.Namespace, found: _CheckResult) -> str:
+    """The answer in one line."""
     program, report, name = found.program, found.report, found.written or args.source
-    if report is not None:
-        verdict = report.verdict
-    else:
-        assert program is not None
-        verdict = counted(nodes_after(program).total(), "operation" if program.target.code == "numpy" else "node")
     if found.code:
-        others = Counter(d.severity for d in found.diagnostics if d.code not in PLACEMENT_CODES)
-        parts = [counted(others[s], f"other {s}") for s in ("error", "warning") if others[s]]
-        return f"{name}: not fine for {args.target}: {'; '.join([verdict, *parts])}\n"
-    if program is None:
-        return f"{name}: fine for {args.target}: {verdict}\n"
-    signature = program.signature
-    parts = [counted(len(signature.inputs), "input"), counted(len(signature.outputs), "output"), verdict]
-    if signature.conditions:
-        parts.append(f"{counted(len(signature.conditions), 'relation')} of sizes left to run time")
-    return f"{name}: {signature.name} is fine for {args.target}: {', '.join(parts)}\n"
+        return refusal_line(name, args.target, report, found.diagnostics)
+    if report is not None:
+        return headline(name, args.target, report)
+    assert program is not None
+    noun = "operation" if program.target.code == "numpy" else "node"
+    return f"{name} on {args.target}: runs, {counted(nodes_after(program).total(), noun)}"
+
+
+def _details(program: api.Program | None, report: Placement | None, console: Console) -> str:
+    """The table of a placed model, and with ``-v`` each node; the number of shape checks."""
+    text = "" if report is None or not report.nodes else f"\n{where_table(report)}"
+    checks = 0 if program is None else len(program.signature.conditions)
+    if checks:
+        text += f"\n  {counted(checks, 'shape check')} at run time\n"
+    if report is not None and console.verbose:
+        text += f"\n{placement_text(report)}"
+    return text

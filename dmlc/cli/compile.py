@@ -11,8 +11,9 @@ import difflib
 import json
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dmlc import api
 from dmlc.cli.console import Console, UsageError, human_bytes
@@ -30,13 +31,15 @@ if TYPE_CHECKING:
     from dmlc.verify import Verdict
 
 STDOUT = "-"
+#: The options that most people need; ``--help-all`` shows the others too.
+COMMON_OPTIONS = ("--output", "--target", "--bind", "--shape", "--verify", "--exact", "--strict", "--verbose")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source(parser, optional=True)
     parser.add_argument("-o", "--output", metavar="OUT", help="the file to write; - is stdout")
     parser.add_argument(
-        "--emit", choices=("onnx", "numpy", "dxdispatch", "dml"), help="the form, whatever OUT's suffix"
+        "--emit", choices=("onnx", "numpy", "dxdispatch", "dml"), help="the form, instead of OUT's suffix"
     )
     parser.add_argument(
         "--style",
@@ -46,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--weights",
         choices=("inline", "copy", "reference"),
-        help="weights that lie in files: into OUT, into OUT.HASH.data, or left where they are",
+        help="weights in files of their own: written into OUT, into OUT.HASH.data, or not moved",
     )
     parser.add_argument(
         "--profile",
@@ -104,7 +107,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     seconds = time.perf_counter() - start
     if args.diff:
         console.result(_diff(program))
-    _report(args, console, program, (kind, output, size, seconds), source, verdict)
+    _report(args, console, program, _Written(kind, output, size, seconds), source, verdict)
     return 0
 
 
@@ -120,7 +123,7 @@ def _form(args: argparse.Namespace) -> tuple[str, str]:
         source = Path(args.source)
         nameless = args.source == STDIN or is_model(args.source) or not source.name
         if nameless and not args.dry_run:
-            raise UsageError("-o is needed: SRC gives no name for OUT")
+            raise UsageError("give an output file: -o OUT.onnx")
         kind = args.emit or default
         suffix = next(suffix for suffix, name in api.SUFFIXES.items() if name == kind)
         return kind, STDOUT if nameless else str(source.with_suffix(suffix))
@@ -209,11 +212,20 @@ def _diff(program: api.Program) -> str:
 # --- reports
 
 
+class _Written(NamedTuple):
+    """The file that was written: its kind, its path, its bytes, and the seconds that all took."""
+
+    kind: str
+    output: str
+    size: int
+    seconds: float
+
+
 def _report(
     args: argparse.Namespace,
     console: Console,
     program: api.Program,
-    written: tuple[str, str, int, float],
+    written: _Written,
     source: Any,
     verdict: Verdict | None,
 ) -> None:
@@ -231,32 +243,59 @@ def _report(
         "notes": list(notes),
         "rewrites": len(program.ledger),
     }
-    placed = program.placement() if kind == "onnx" and program.target.provider is not None else None
-    if placed is not None:
-        # the report loads onnx's inference, which code for NumPy does without
-        from dmlc.cli.placement_view import transfers_json
-
-        fields["transfers"] = transfers_json(placed)
-    table = ""
-    line = f"{_target(program, kind)}, {counted(nodes, 'operation')}, {human_bytes(size, short=True)}"
     if kind == "onnx" and (console.json or not console.quiet):
-        # the table loads onnx's inference, which code for NumPy does without
-        from dmlc.cli.report import changes_text, compare, comparison_json, comparison_text, summary_line
-
-        found = compare(program, args.source, size, seconds, as_written(args, program, source))
-        line = summary_line(program, found, placed)
-        table = comparison_text(found) if console.verbose else ""
-        if program.source_model is not None and not console.verbose:
-            table = changes_text(found)
-        fields |= comparison_json(found)
-    console.say(f"{_where(args, output)}: {line}, {seconds:.2f} s\n{'' if console.json else table}")
-    for sentence in notes:
-        console.say(f"note: {sentence}")
+        _report_model(args, console, program, written, source, fields, notes)
+    else:
+        line = f"{_target(program, kind)}, {counted(nodes, 'operation')}, {human_bytes(size, short=True)}"
+        console.say(f"{_where(args, output)}: {line}, {seconds:.2f} s\n")
+        _say_notes(console, notes)
     for name, spent, changed in program.timings:
         console.detail(f"{spent * 1e3:8.2f} ms  {name}{'' if changed else '  (changed nothing)'}")
     if args.diff:
         fields["diff"] = _diff(program)
     console.document(fields)
+
+
+def _report_model(
+    args: argparse.Namespace,
+    console: Console,
+    program: api.Program,
+    written: _Written,
+    source: Any,
+    fields: dict[str, Any],
+    notes: Iterable[str],
+) -> None:
+    """Print the effect on an ONNX model, and add it to the fields of the document. It loads onnx's inference, which
+    code for NumPy does without."""
+    from dmlc.cli.compile_view import first_line, rewritten_text, table_text
+    from dmlc.cli.next_steps import requires_line, sizes_step, steps_text
+    from dmlc.cli.placement_view import requirements_of, transfers_json
+    from dmlc.cli.report import compare, comparison_json
+
+    is_model = program.source_model is not None or program.source_graph.joined is not None
+    plain = as_written(args, program, source) if is_model or console.json or console.verbose else None
+    found = compare(program, args.source, written.size, written.seconds, plain)
+    step, sizes = None, None
+    if program.target.provider is not None:
+        step, sizes = sizes_step(["dmlc", "compile", *args.words], program)
+        fields["transfers"] = transfers_json(program.placement())
+    required = requirements_of(program)
+    fields |= comparison_json(found)
+    fields |= {"next": [] if step is None else [step.to_json()], "requires": required.to_json()}
+    console.say(f"{_where(args, written.output)}: {first_line(program, found)}, {written.seconds:.2f} s")
+    if not console.json:
+        at = {} if sizes is None else sizes.binding
+        table = table_text(program, found, at, verbose=console.verbose)
+        parts = [f"\n{table}\n" if table else "", rewritten_text(program, found)]
+        parts.append("" if step is None else steps_text([step]))
+        parts.append(requires_line(required))
+        console.say("".join(parts) or "")
+    _say_notes(console, notes)
+
+
+def _say_notes(console: Console, notes: Iterable[str]) -> None:
+    for sentence in notes:
+        console.say(f"note: {sentence}")
 
 
 def _where(args: argparse.Namespace, output: str) -> str:

@@ -14,8 +14,9 @@ from typing import Any
 
 from dmlc.cli.layout import fitted
 from dmlc.cli.progress import Progress, is_terminal
-from dmlc.diagnostics import Diagnostic, DmlcError, render_all, to_json
+from dmlc.diagnostics import Diagnostic, DmlcError, to_json
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
+from dmlc.diagnostics.grouping import group_json, grouped, render_groups
 
 #: The version of every JSON document that is printed.
 SCHEMA = 1
@@ -56,6 +57,7 @@ class Console:
                 **self._kept,
                 **fields,
                 "diagnostics": fields.get("diagnostics", [to_json(d) for d in self._warnings]),
+                "warnings": [group_json(d) for d in grouped(self._warnings)],
             }
             if self._collected is None:
                 _write_json(body)
@@ -90,7 +92,7 @@ class Console:
         self._warnings += found
         shown = [d for d in found if not self.quiet or d.severity == "error"]
         if shown and not self.json:
-            sys.stderr.write(printable(render_all(shown, color=self._color())))
+            sys.stderr.write(printable(render_groups(shown, color=self._color(), verbose=self.verbose)))
 
     def wrong_usage(self, text: str) -> None:
         """Print what argparse could not see; ``-q`` does not silence it."""
@@ -103,7 +105,7 @@ class Console:
             named = {} if source is None else {"source": source}
             self.document({**named, "diagnostics": found, "exit_code": error.exit_code}, ok=False)
         else:
-            sys.stderr.write(printable(render_all(error.diagnostics, color=self._color())))
+            sys.stderr.write(printable(render_groups(error.diagnostics, color=self._color(), verbose=self.verbose)))
         if self.verbose and error.exit_code == _BUG:
             traceback.print_exception(error)
         return error.exit_code

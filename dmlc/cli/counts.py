@@ -40,14 +40,17 @@ def nodes_before(program: api.Program, plain: api.Program | None) -> Counter[str
 
 
 def as_written(args: argparse.Namespace, program: api.Program, source: Source | str) -> api.Program | None:
-    """Compile the program with the mandatory rules alone.
+    """Compile the program with the mandatory rules alone; with no rule if it uses ONNX models, which stay as they are.
 
-    None for an imported model, which stands for itself, and where only a rewrite makes a program of it.
+    None for an imported model, which counts as it is, and where only a rewrite makes a program of it.
     """
     if program.source_model is not None or program.target.code == "numpy":
         return None
     try:
-        plain = compile_source(args, source=source, as_written=True)
+        if program.source_graph.joined is not None:
+            plain = api.with_models_untouched(program, source, args.model, args.include)
+        else:
+            plain = compile_source(args, source=source, as_written=True)
         api.emitted(plain, "onnx")
     except DmlcError:
         return None

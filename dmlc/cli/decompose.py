@@ -77,7 +77,7 @@ def _output(args: argparse.Namespace, console: Console) -> str:
     if args.output is None:
         source = Path(args.source)
         if args.source == STDIN or not source.name:
-            raise UsageError("-o is needed: SRC gives no name for OUT")
+            raise UsageError("give an output file: -o OUT.onnx")
         return str(source.with_name(f"{source.stem}.decomposed.onnx"))
     output: str = args.output
     if output != STDOUT and api.kind_of(output) != "onnx":

@@ -1,7 +1,7 @@
-"""Explain a word (an error code, an operation, a rule, a target), or the rewrites of a program or a model.
+"""Explain a word (an error code, an operation, a rule, a target, a word of the output), or the rewrites of SRC.
 
-A file of that name comes first. Rewrites are shown with their rule, its class and the nodes before and after. Near
-misses are shown with the node where the pattern was found and the reason why it was left alone.
+A file of that name comes first. Rewrites are shown by rule, with what the rule promises and the nodes before and after.
+Missed rewrites are shown with the node where the pattern begins, and the reason.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from dmlc.diagnostics import CODES, Code, catalogue, did_you_mean
 
 _CODE = re.compile(r"[A-Za-z]\d{4}")
 _WIDTH = 100
-_LISTS = ("codes", "rules", "operations", "targets")
+_LISTS = ("codes", "rules", "operations", "targets", "words")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    text = "a program or a model, a code such as E0301, an operation, a rule, a target"
-    parser.add_argument("source", metavar="SRC|WORD", nargs="?", help=text)
+    text = "a program or a model, a code such as E0301, an operation, a rule, a target, a word of the output"
+    parser.add_argument("asked", metavar="SRC|WORD", nargs="*", help=text)
     kinds = (*_LISTS, "all")
     parser.add_argument("--list", choices=kinds, nargs="?", const="all", help="list the words that have a page")
     help = "print the JSON Schema of what `dmlc VERB --format json` prints"
     parser.add_argument("--schema", choices=tuple(VERBS), metavar="VERB", help=help)
     parser.add_argument(
-        "--missed", action="store_true", help="show only the near misses, with the reasons, sorted by the saving"
+        "--missed", action="store_true", help="show only the missed rewrites, with the reasons, sorted by the saving"
     )
     parser.add_argument("--node", metavar="NAME", help="show one node: its origin and its rewrites")
     add_compile_options(parser)
@@ -41,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
+    args.source = _source(args.asked)
     if args.schema is not None:
         if args.source is not None or args.list is not None:
             raise UsageError("--schema takes no program and no word beside it")
@@ -51,7 +52,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
             raise UsageError("--list takes no program and no word beside it")
         return _list(_LISTS if args.list == "all" else (args.list,), console)
     if args.source is None:
-        raise UsageError("explain what? A program, a model, a code, an operation, a rule or a target; or --list")
+        raise UsageError(
+            "explain what? A program, a model, a code, an operation, a rule, a target or a word; or --list"
+        )
     word: str = args.source
     is_file = Path(word).exists() and not Path(word).is_dir()  # / and // are operations
     page = None if is_file or args.node is not None or args.missed else _page(word)
@@ -65,6 +68,17 @@ def run(args: argparse.Namespace, console: Console) -> int:
     from dmlc.cli.program_page import explain_program
 
     return explain_program(args, console)
+
+
+def _source(words: list[str]) -> str | None:
+    """The one argument; words of the output may have blanks. Raises ``UsageError`` for several other arguments."""
+    if len(words) < 2:
+        return words[0] if words else None
+    from dmlc.cli.glossary import find_word
+
+    if find_word(" ".join(words)) is None:
+        raise UsageError(f"unexpected argument {words[1]}; dmlc explain --help shows the expected ones")
+    return " ".join(words)
 
 
 def schema_text(verb: str) -> str:
@@ -89,9 +103,14 @@ def _page(word: str) -> Callable[[Console], int] | None:
         return lambda console: explain_rule(rules[word], console)
     if word in target_names():
         return lambda console: targets.show(word, console)
+    from dmlc.cli.glossary import WORDS, explain_word, find_word
+
+    meant = find_word(word)
+    if meant is not None:
+        return lambda console: explain_word(meant, console)
     if word == "-" or Path(word).suffix or Path(word).is_dir() or len(Path(word).parts) > 1:
         return None
-    near = did_you_mean(word, [*ops.names(), *rules, *target_names()])
+    near = did_you_mean(word, [*ops.names(), *rules, *target_names(), *WORDS])
     raise UsageError(f"{word} is not a file, and no page has that name; {near or 'dmlc explain --list lists them'}")
 
 
@@ -116,6 +135,10 @@ def _words(kind: str) -> dict[str, str]:
         from dmlc.cli import ops
 
         return ops.names()
+    if kind == "words":
+        from dmlc.cli.glossary import summaries
+
+        return summaries()
     from dmlc.targets import load_target, target_names
 
     return {name: load_target(name).summary for name in target_names()}

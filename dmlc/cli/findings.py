@@ -65,12 +65,15 @@ def _sarif_result(source: str, diagnostic: Diagnostic, used: list[str]) -> dict[
     place: dict[str, Any] = {"artifactLocation": _artifact(diagnostic.source_name or source)}
     if span:
         place["region"] = _region(span)
+    location: dict[str, Any] = {"physicalLocation": place}
+    if diagnostic.of_nodes is not None:
+        location["logicalLocations"] = [{"name": name} for _, name in diagnostic.of_nodes.nodes]
     result = {
         "ruleId": diagnostic.code.id,
         "ruleIndex": used.index(diagnostic.code.id),
         "level": _SARIF[diagnostic.severity],
         "message": {"text": _text(diagnostic)},
-        "locations": [{"physicalLocation": place}],
+        "locations": [location],
     }
     others = [label for label in diagnostic.labels[1:] if label.text]
     if others:

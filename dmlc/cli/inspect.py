@@ -1,6 +1,6 @@
 """Show a program: inputs, outputs, dims, its nodes as written and as compiled, and the graph as text.
 
-Of an .onnx file it shows inputs, outputs, opsets and nodes as they stand there.
+For an .onnx file: inputs, outputs, opsets, nodes, what the model requires, and its metadata.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dmlc.cli.signatures import signature_json, signature_text
 from dmlc.cli.source import compile_source, is_model, open_source
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir.printer import print_graph
+from dmlc.targets import load_target
 from dmlc.text import LibraryError
 
 
@@ -37,7 +38,7 @@ def _inspect(args: argparse.Namespace, console: Console) -> int:
     if is_model(args.source):
         from dmlc.cli.onnx_page import onnx_facts, onnx_page
 
-        found = onnx_facts(Path(args.source), Limits.of(limits_of(args)))
+        found = onnx_facts(Path(args.source), Limits.of(limits_of(args)), load_target(args.target))
         console.result(onnx_page(found))
         console.document({"source": args.source, **found})
         return 0
@@ -49,7 +50,12 @@ def _inspect(args: argparse.Namespace, console: Console) -> int:
             return show_library(args, console, error.library)
         before, after = nodes_before(program, as_written(args, program, source)), nodes_after(program)
     console.warn(program.diagnostics)
-    console.result(page(program, before, after))
+    from dmlc.cli.onnx_page import requires_text
+    from dmlc.cli.placement_view import requirements_of
+
+    required = {} if program.target.code == "numpy" else {"requires": requirements_of(program).to_json()}
+    last = "".join(f"\n{requires_text(facts)}" for facts in required.values())
+    console.result(page(program, before, after) + last)
     console.document(
         {
             "source": args.source,
@@ -59,6 +65,7 @@ def _inspect(args: argparse.Namespace, console: Console) -> int:
             "nodes": {"before": before, "after": after},
             "operations": {"before": operations(program.source_graph), "after": operations(program.graph)},
             "graph": {"before": print_graph(program.source_graph), "after": print_graph(program.graph)},
+            **required,
         }
     )
     return 0

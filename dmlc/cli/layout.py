@@ -7,6 +7,8 @@ import sys
 import textwrap
 from collections.abc import Iterable
 
+#: The width of lines where stdout is not a terminal.
+WIDTH = 100
 #: The least width that a column is cut to.
 _LEAST = 8
 
@@ -22,15 +24,23 @@ def terminal_width() -> int | None:
         return None
 
 
-def wrapped(text: str, indent: str = "", hanging: str = "  ") -> str:
-    """One paragraph in lines of at most the terminal's width, the later ones indented by ``hanging`` too; in one line
-    where stdout is not a terminal."""
-    width = terminal_width()
+def wrapped(text: str, indent: str = "", hanging: str = "  ", width_elsewhere: int | None = None) -> str:
+    """One paragraph in lines of at most the terminal's width, the later ones indented by ``hanging`` too.
+
+    Where stdout is not a terminal, lines have at most ``width_elsewhere`` columns, names apart. Without it there is
+    one line.
+    """
+    width = terminal_width() or width_elsewhere
     if width is None:
         return f"{indent}{text}\n"
     width = max(width, len(indent) + len(hanging) + _LEAST)
     lines = textwrap.wrap(
-        text, width, initial_indent=indent, subsequent_indent=indent + hanging, break_on_hyphens=False
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent + hanging,
+        break_on_hyphens=False,
+        break_long_words=False,
     )
     return "".join(f"{line}\n" for line in lines)
 

@@ -1,6 +1,6 @@
-"""Entry point of the command line: finds the verb, runs it, converts errors to exit codes.
+"""Entry point of the command line: finds the command, runs it, converts errors to exit codes.
 
-Nothing is loaded, not even ``typing`` or ``argparse``, before the verb is known, so that ``dmlc --help`` is quick.
+Nothing is loaded, not even ``typing`` or ``argparse``, before the command is known, so that ``dmlc --help`` is quick.
 """
 
 from __future__ import annotations
@@ -17,38 +17,68 @@ FINE, WRONG_USAGE = 0, 2
 INTERRUPTED = 128 + 2  # as a shell reports SIGINT
 BROKEN_PIPE = 128 + 13  # as a shell reports SIGPIPE
 
-#: Each verb is the module of that name beside this one.
-VERBS = {
-    "compile": "fuse and canonicalize a program or a model; write ONNX, NumPy code or text",
-    "run": "run a program on data",
-    "bench": "time a program node by node, beside the estimates of the report and the dispatch model",
-    "check": "report whether a program compiles, and write nothing",
-    "verify": "report whether two models or programs compute the same",
-    "bisect": "find the node with which a fault comes in, by cutting the model in two",
-    "repro": "write the smallest model that still shows a fault, with all that a report needs",
-    "diff": "show how two models or programs differ",
-    "decompose": "write fused operators of a model in primitive ones",
-    "fmt": "lay out a program as the language reference does",
-    "explain": "explain a code, an operation, a rule or a target, or the rewrites of a program",
-    "inspect": "show a program's inputs, outputs, dims and nodes",
-    "ops": "list the operations, or show one",
-    "targets": "list the targets, or show one",
-    "doctor": "report the installed libraries and devices, and the missing ones",
+#: The commands in their groups, each with a summary. Each is the module of that name in this package.
+GROUPS = {
+    "build": {
+        "compile": "write an ONNX model, NumPy code or text of a program or a model",
+        "check": "report whether a program or a model runs on the target, and what improves it",
+        "fmt": "lay out a program as the language reference does",
+        "decompose": "write fused operators of a model in primitive ones",
+    },
+    "run": {
+        "run": "run a program on data",
+        "bench": "time a program node by node",
+    },
+    "find faults": {
+        "verify": "report whether two models or programs compute the same",
+        "diff": "show how two models or programs differ",
+        "bisect": "find the first node that makes a model wrong",
+        "repro": "write the smallest model that still shows a fault, and a report",
+    },
+    "look": {
+        "explain": "explain a code, an operation, a rule, a word, or the rewrites of a program",
+        "inspect": "show the inputs, outputs, dims and nodes of a program or a model",
+        "ops": "list the operations, or show one",
+        "targets": "list the targets, or show one",
+        "doctor": "report the installed libraries and devices, and the missing ones",
+    },
 }
+VERBS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
+#: Names of other tools for a command.
+FOREIGN = {
+    **dict.fromkeys(("build", "convert", "export", "optimize", "simplify", "transpile"), "compile"),
+    **dict.fromkeys(("lint", "validate"), "check"),
+    **dict.fromkeys(("compare", "test"), "verify"),
+    **dict.fromkeys(("info", "show", "dump", "print", "summary"), "inspect"),
+    **dict.fromkeys(("benchmark", "profile", "time"), "bench"),
+    **dict.fromkeys(("format",), "fmt"),
+    **dict.fromkeys(("reduce", "minimize"), "repro"),
+}
+#: A name with more letters wrong is another name.
+_MOST_WRONG = 2
+
+
+def _listed_commands() -> str:
+    groups = [
+        f"{title}:\n" + "".join(f"  {name:<10} {summary}\n" for name, summary in commands.items())
+        for title, commands in GROUPS.items()
+    ]
+    return "\n".join(groups)
+
 
 HELP = f"""\
-usage: dmlc VERB ...
+usage: dmlc COMMAND ...
 
-dmlc {__version__}: a graph compiler and a small language that fuses reductions before DirectML execution.
+dmlc {__version__} makes ONNX models run correctly, and fully on the GPU, with DirectML; it has a small language for
+parts of models whose reductions, argmax and top-k must be right.
 
-verbs:
-{"".join(f"  {verb:<9} {summary}{chr(10)}" for verb, summary in VERBS.items())}
+{_listed_commands()}
 options:
-  -h, --help   show this; `dmlc help VERB` shows the options of a verb
+  -h, --help   show this; `dmlc help COMMAND` shows the options of a command
   --version    show the version
 
-exit codes: 0 fine; 1 the answer is no (an error in the program, data that does not match, unsupported on the
-target); 2 wrong usage, or a file of the command line cannot be opened or written; 3 a bug in dmlc
+exit codes: 0 fine; 1 the check failed (an error in the program, data that does not match, or the models differ);
+2 wrong usage, or a file of the command line cannot be opened or written; 3 a bug in dmlc
 """
 
 
@@ -99,13 +129,13 @@ def _dispatch(argv: list[str]) -> int:
 
 
 def _no_such_verb(argv: list[str]) -> int:
-    import difflib
-
-    text = "a verb is needed; dmlc --help lists them"
+    text = "a command is needed; dmlc --help lists them"
     if argv:
-        near = difflib.get_close_matches(argv[0], [*VERBS, "--help", "--version"], n=1)
-        kind = "option" if argv[0].startswith("-") else "verb"
-        guess = f"did you mean {near[0]}?" if near else f"dmlc --help lists the {kind}s"
+        from dmlc.diagnostics.suggest import nearest
+
+        kind = "option" if argv[0].startswith("-") else "command"
+        near = FOREIGN.get(argv[0]) or nearest(argv[0], [*VERBS, "--help", "--version"], _MOST_WRONG)
+        guess = f"did you mean {near}?" if near else f"dmlc --help lists the {kind}s"
         text = f"there is no {kind} {argv[0]}; {guess}"
     print(f"dmlc: {text}", file=sys.stderr)  # noqa: T201
     return WRONG_USAGE
@@ -121,9 +151,11 @@ def _run(verb: str, argv: list[str]) -> int:
         module = importlib.import_module(f"dmlc.cli.{verb}")
     except (Exception, SystemExit) as error:  # a library is missing; only the options of every verb are known
         return Console(verb, report_options(argv)).unexpected(error)
-    parser = Parser(prog=f"dmlc {verb}", description=module.__doc__, allow_abbrev=False)
+    common = getattr(module, "COMMON_OPTIONS", ())
+    parser = Parser(prog=f"dmlc {verb}", description=module.__doc__, allow_abbrev=False, common=common)
     module.add_arguments(parser)
     args = parser.parse_args(argv)
+    args.words = argv
     console = Console(verb, args)
     try:
         with on_command_line():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,18 @@ from dmlc.codegen.onnx.metadata import model_facts, other_entries
 from dmlc.diagnostics.limits import Limits
 from dmlc.importers import read_model
 from dmlc.ir import as_dtype
+from dmlc.onnx_schema.domains import imported_versions
 from dmlc.onnx_schema.types import element_name
 from dmlc.placement.node_counts import node_counts
+from dmlc.placement.report import placement
+from dmlc.placement.requirements import Requirements, requirements, requirements_of_opset
 from dmlc.runtime import files
+from dmlc.targets import Target
 
 
-def onnx_facts(path: Path, limits: Limits) -> dict[str, Any]:
-    """Interface, opsets and node counts. Raises ``DmlcError`` E0420, E0430 or E0440."""
+def onnx_facts(path: Path, limits: Limits, target: Target) -> dict[str, Any]:
+    """Interface, opsets, node counts, and what the model requires on the target. Raises ``DmlcError`` E0420, E0430 or
+    E0440."""
     model = read_model(path, files.read_bytes(path, limits, is_model=True), limits)
     constants = {tensor.name for tensor in model.graph.initializer}
     return {
@@ -29,9 +35,24 @@ def onnx_facts(path: Path, limits: Limits) -> dict[str, Any]:
         "outputs": [_typed(value) for value in model.graph.output],
         "constants": {"count": len(constants), "bytes": sum(t.ByteSize() for t in model.graph.initializer)},
         "nodes": dict(node_counts(model)),
+        "requires": _requirements(model, target).to_json(),
         "compiled": model_facts(model),
         "metadata": other_entries(model),
     }
+
+
+def _requirements(model: onnx.ModelProto, target: Target) -> Requirements:
+    if target.provider is not None:
+        return requirements(placement(model, target))
+    return requirements_of_opset(imported_versions(model.opset_import).get("", 0))
+
+
+def requires_text(facts: Mapping[str, Any]) -> str:
+    """The line of what a model requires, whole, from its fields in a document."""
+    parts = [f"ONNX Runtime {facts['onnxruntime'] or 'for this opset'}", f"opset {facts['opset']}"]
+    parts += [f"feature level {facts['feature_level']}"] if facts["feature_level"] else []
+    parts += [f"{' and '.join(facts['device_types'])} on the device"] if facts["device_types"] else []
+    return f"requires {', '.join(parts)}\n"
 
 
 def _typed(value: onnx.ValueInfoProto) -> dict[str, Any]:
@@ -59,6 +80,7 @@ def onnx_page(facts: dict[str, Any]) -> str:
     out += "\nnodes\n" + table([*rows, ["all", str(sum(facts["nodes"].values()))]], "  ")
     constants = facts["constants"]
     out += f"\nconstants: {constants['count']}, {constants['bytes']:,} bytes\n"
+    out += f"\n{requires_text(facts['requires'])}"
     for compiled in facts["compiled"]:
         out += "\ncompiled by dmlc\n" + table([[name, text] for name, text in compiled.items()], "  ")
     if facts["metadata"]:

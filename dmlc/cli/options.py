@@ -45,11 +45,11 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--feature-level", metavar="5.0", help="the DirectML feature level to rely on")
     group.add_argument("--opset", type=int, metavar="N", help="the ONNX opset to emit (default: the target's)")
     group.add_argument(
-        "--bind", type=_binding, action="append", default=[], metavar="N=4", help="fix a dim; may be repeated"
+        "--bind", type=_binding, action="append", default=[], metavar="N=4", help="fix a dynamic size; may be repeated"
     )
-    help = "fix the sizes of an input, or its rank where that is open; _ leaves a size open; may be repeated"
+    help = "fix the sizes of an input, or its rank; _ leaves a size dynamic; may be repeated"
     group.add_argument("--shape", type=_shape, action="append", default=[], metavar="x=1,3,_", help=help)
-    help = "promise that the fed values lie within these bounds, which rewrites may rely on; may be repeated"
+    help = "promise that the values of an input are within these bounds, for rewrites; may be repeated"
     group.add_argument("--range", type=_range, action="append", default=[], metavar="x=0.0..1.0", help=help)
     group.add_argument("--model", metavar="NAME", help="which model, where the file holds several")
     add_include(group)

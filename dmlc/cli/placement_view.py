@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from typing import Any
 
+from dmlc import api
 from dmlc.cli.console import human_bytes
 from dmlc.cli.layout import wrapped
 from dmlc.diagnostics.counted import counted
@@ -14,62 +14,57 @@ from dmlc.placement.costs import total
 from dmlc.placement.node_placement import NodePlacement
 from dmlc.placement.obstacles import obstacles
 from dmlc.placement.report import Placement
+from dmlc.placement.requirements import Requirements, requirements, requirements_of_opset
 from dmlc.placement.transfers import Transfer
 
-#: The text names so many obstacles and transfers, the JSON document all.
-_MOST_OBSTACLES = _MOST_TRANSFERS = 3
-#: A verdict with more nodes is printed with the number of nodes by operator.
-_MOST_MEMBERS = 6
+#: The text names so many readers of a copy, the JSON document all.
+_MOST_READERS = 3
 _SIZES, _OPERAND = re.compile(r"open sizes: .*"), re.compile(r"operand \d+ \([^()]*\)")
 #: The text names so many nodes that depend on one thing.
 _MOST_NAMES = 2
 
 
-def placement_text(report: Placement, *, verbose: bool = False) -> str:
-    """Nodes by verdict, the worst first, then the sums; ``verbose`` has one line for each node."""
+def placement_text(report: Placement) -> str:
+    """Each node with its costs, by verdict, the worst first; then the sums, obstacles and copies."""
     sums = [
         f"opset {report.opset}, feature level {report.feature_level}",
         counted(report.partitions, "fused graph"),
         f"dispatches about {_amount(report.dispatches)}",
         f"bytes about {_bytes(report.bytes)}",
-        _transfer_sum(report),
+        _copies_sum(report),
         f"feature level {report.level} suffices",
     ]
     folded = report.count("folded")
     if folded:
         sums.append(f"{folded} computed while loading")
     if report.dims:
-        sums.append(f"open sizes {', '.join(report.dims)}: --bind fixes them")
+        sums.append(f"dynamic sizes {', '.join(report.dims)}: --bind fixes them")
     if report.shapes:
         options = " ".join(f"--shape {name}=..." for name in report.shapes)
-        sums.append(f"open sizes without a name: {options} fixes them")
+        sums.append(f"dynamic sizes without a name: {options} fixes them")
     found = obstacles(report)
-    more = f"; {len(found) - _MOST_OBSTACLES} more with --format json" if len(found) > _MOST_OBSTACLES else ""
-    text = wrapped(f"not one fused graph: {'; '.join(found[:_MOST_OBSTACLES])}{more}", "  ") if found else ""
+    text = wrapped(f"not one fused graph: {'; '.join(found)}", "  ") if found else ""
     text += _dependence_text(report)
-    text += "".join(wrapped(f"transfer: {_transfer_line(copy)}", "  ") for copy in report.transfers[:_MOST_TRANSFERS])
-    if len(report.transfers) > _MOST_TRANSFERS:
-        text += f"  {len(report.transfers) - _MOST_TRANSFERS} more transfers with --format json\n"
-    return _groups_text(report, verbose) + wrapped("; ".join(sums), "  ") + text
+    text += "".join(wrapped(f"CPU/GPU copy: {_copy_line(copy)}", "  ") for copy in report.transfers)
+    return _groups_text(report) + wrapped("; ".join(sums), "  ") + text
 
 
-def _groups_text(report: Placement, verbose: bool) -> str:
+def _groups_text(report: Placement) -> str:
     """Each verdict with the number of its nodes, their cost and their names, the worst first."""
     groups: dict[tuple[str, str], list[NodePlacement]] = {}
     for node in report.nodes:
         if node.where != "folded":
-            groups.setdefault((_WHERE.get(node.where, ""), _kind(node.verdict)), []).append(node)
+            groups.setdefault((_WHERE.get(node.where, ""), kind_of_verdict(node.verdict)), []).append(node)
     out = ""
     for (where, verdict), nodes in sorted(groups.items(), key=lambda item: _rank(item[1][0])):
         costs = [text for text in (_dispatches(nodes), _fixed_bytes(nodes)) if text]
         said = counted(len(nodes), "node") + (f" {where}, {verdict}" if where else f": {verdict}")
         out += wrapped(f"{said} ({', '.join(costs)})" if costs else said, "  ", "    ")
-        lines = [_line(node) for node in nodes] if verbose else [_members(nodes)]
-        out += "".join(wrapped(line, "      ", "  " if verbose else "") for line in lines)
+        out += "".join(wrapped(_line(node), "      ") for node in nodes)
     return out
 
 
-def _kind(verdict: str) -> str:
+def kind_of_verdict(verdict: str) -> str:
     """The verdict without the sizes and operands of one node, so that it is that of many."""
     return _OPERAND.sub("an operand", _SIZES.sub("open sizes", verdict))
 
@@ -95,13 +90,6 @@ def _fixed_bytes(nodes: list[NodePlacement]) -> str:
     return human_bytes(number) if isinstance(number, int) else ""
 
 
-def _members(nodes: list[NodePlacement]) -> str:
-    """Operators with the names of their nodes; where there are many, the number of nodes by operator."""
-    if len(nodes) <= _MOST_MEMBERS:
-        return ", ".join(f"{node.op} {node.name}" for node in nodes)
-    return ", ".join(f"{number} {op}" for op, number in Counter(node.op for node in nodes).most_common())
-
-
 def _dependence_text(report: Placement) -> str:
     """One line on what placements depend on besides the model, with the nodes; empty where nothing does."""
     named: dict[str, list[str]] = {}
@@ -112,21 +100,22 @@ def _dependence_text(report: Placement) -> str:
     for dependence, names in named.items():
         more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
         parts.append(f"{dependence} ({', '.join(names[:_MOST_NAMES])}{more})")
-    return wrapped(f"hangs on: {'; '.join(parts)}", "  ") if parts else ""
+    return wrapped(f"depends on: {'; '.join(parts)}", "  ") if parts else ""
 
 
-def _transfer_sum(report: Placement) -> str:
-    text = counted(len(report.transfers), "transfer")
+def _copies_sum(report: Placement) -> str:
+    copies = len(report.transfers)
+    text = f"{copies} CPU/GPU cop{'y' if copies == 1 else 'ies'}"
     if report.transfers:
-        text += f" between CPU and GPU of about {_bytes(report.transferred)}"
+        text += f" of about {_bytes(report.transferred)}"
     if report.possible_transfers:
         text += f", {report.possible_transfers} more possible"
     return text
 
 
-def _transfer_line(copy: Transfer) -> str:
-    readers = ", ".join(copy.readers[:_MOST_TRANSFERS])
-    readers += f" and {len(copy.readers) - _MOST_TRANSFERS} more" if len(copy.readers) > _MOST_TRANSFERS else ""
+def _copy_line(copy: Transfer) -> str:
+    readers = ", ".join(copy.readers[:_MOST_READERS])
+    readers += f" and {len(copy.readers) - _MOST_READERS} more" if len(copy.readers) > _MOST_READERS else ""
     size = f"{copy.kind.text}, {_bytes(copy.bytes)}"
     sides = f"{copy.from_device.upper()} to {copy.to_device.upper()}"
     return f"{copy.value} ({size}), {sides}, {copy.maker} to {readers}" + (f"; {copy.cure}" if copy.cure else "")
@@ -143,7 +132,7 @@ def _line(node: NodePlacement) -> str:
         _bytes(node.bytes),
         f"level {level}" if level else "",
     ]
-    verdict = node.verdict if _kind(node.verdict) != node.verdict else ""
+    verdict = node.verdict if kind_of_verdict(node.verdict) != node.verdict else ""
     return "; ".join(filter(None, [", ".join(filter(None, parts)), verdict]))
 
 
@@ -172,6 +161,13 @@ def placement_json(report: Placement) -> dict[str, Any]:
         "counts": {where: report.count(where) for where in ("provider", "cpu", "folded", "unknown")},
         "nodes": [_node_json(node) for node in report.nodes],
     }
+
+
+def requirements_of(program: api.Program) -> Requirements:
+    """Return what the ONNX model of a program requires."""
+    if program.target.provider is None:
+        return requirements_of_opset(program.opset)
+    return requirements(program.placement())
 
 
 def transfers_json(report: Placement) -> dict[str, Any]:

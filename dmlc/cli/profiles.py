@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from dmlc import api
+from dmlc.cli.compile_view import first_line
 from dmlc.cli.console import Console, UsageError
 from dmlc.cli.counts import as_written
-from dmlc.cli.report import compare, comparison_json, summary_line
+from dmlc.cli.report import compare, comparison_json
 from dmlc.cli.source import compile_source, open_source
 from dmlc.diagnostics import Diagnostic
 from dmlc.diagnostics.counted import counted
@@ -92,9 +93,8 @@ def _report(args: argparse.Namespace, console: Console, program: api.Program, ou
         size = len(one.to_bytes("onnx")) if args.dry_run else path.stat().st_size
         bound = argparse.Namespace(**{**vars(args), "bind": [*args.bind, *sizes], "profile": []})
         found = compare(one, args.source, size, 0.0, as_written(bound, one, source))
-        placed = None if one.target.provider is None else one.placement()
         where = f"{path}{' (dry run, not written)' if args.dry_run else ''}"
-        console.say(f"{where}: {summary_line(one, found, placed)}")
+        console.say(f"{where}: {first_line(one, found)}")
         facts = {key: value for key, value in comparison_json(found).items() if key != "seconds"}
         rows.append({"sizes": dict(sizes), "file": str(path), "opset": one.opset, "bytes": size, **facts})
     return rows

@@ -8,17 +8,20 @@ from collections.abc import Iterable, Sequence
 from dmlc import api
 from dmlc.cli.console import Console
 from dmlc.cli.counts import as_written, nodes_after, nodes_before
-from dmlc.cli.layout import table
+from dmlc.cli.layout import table, wrapped
 from dmlc.cli.library_page import show_library
 from dmlc.cli.near_misses import NearMiss, near_misses
 from dmlc.cli.source import compile_source, open_source
-from dmlc.codegen.ledger import ledger_rows
+from dmlc.codegen.ledger import ledger_rows, removed_rows
 from dmlc.diagnostics import Span
 from dmlc.diagnostics.counted import counted
+from dmlc.passes.inventory import all_rules
 from dmlc.passes.manager import LedgerEntry
 from dmlc.text import LibraryError
 
-#: Node names that are shown of one rewrite; JSON has them all.
+#: Promises of the classes of rewrites, in words.
+_PROMISES = {"exact": "same bits", "reassociates": "rounding may change", "range": "needs a value range"}
+#: Node names that are shown of one rewrite; -v and JSON have them all.
 _NAMES = 6
 
 
@@ -43,6 +46,7 @@ def explain_program(args: argparse.Namespace, console: Console) -> int:
             "target": program.target.name,
             "nodes": dict(zip(("before", "after"), totals, strict=True)),
             "rewrites": [{**row, "what": row["text"]} for row in ledger_rows(program.ledger)],
+            "removed": removed_rows(program.removed),
             "missed": [
                 {
                     "rule": one.rule,
@@ -66,23 +70,47 @@ def explain_program(args: argparse.Namespace, console: Console) -> int:
 def program_page(
     program: api.Program, misses: Sequence[NearMiss], before: int | None, after: int, *, verbose: bool = False
 ) -> str:
-    """Passes that changed something, or all if ``verbose``, what was rewritten, what was not and why; with the source
-    lines. ``before`` and ``after`` are counts of nodes."""
+    """The removed nodes by cause and the rewrites by rule, the most frequent first; then near misses, and why.
+
+    ``verbose`` adds each rewrite with its nodes and source lines, and the passes. ``before`` and ``after`` are counts
+    of nodes.
+    """
     noun = "operation" if program.target.code == "numpy" else "node"
     nodes = counted(after, noun) if before is None else f"{counted(before, noun)} as written, {after} after"
     out = f"{program.signature.name} for {program.target.name}: {nodes}\n"
-    timings = [row for row in program.timings if verbose or row[2]]
-    rows = [[name, f"{s * 1e3:.2f} ms", "" if changed else "nothing to do"] for name, s, changed in timings]
-    out += "\npasses\n" + table(rows, "  ") if rows else "\nno pass changed anything\n"
-    out += "\nrewritten\n" if program.ledger else "\nnothing was rewritten\n"
-    for entry in program.ledger:
-        out += f"  {entry.rule} ({entry.rewrite_class}): {entry.text}\n{_change(entry)}{_lines(entry.spans)}"
+    if verbose:
+        rows = [[name, f"{s * 1e3:.2f} ms", "" if changed else "nothing to do"] for name, s, changed in program.timings]
+        out += "\npasses\n" + table(rows, "  ") if rows else "\nno pass ran\n"
+    if program.removed:
+        out += "\nremoved, for the result is known without them\n"
+    for removal in program.removed:
+        out += f"  {removal.text}\n      {_names(removal.nodes, verbose=verbose)}\n"
+    out += "\nrewritten, by rule\n" if program.ledger else "\nnothing was rewritten\n"
+    out += _rewrites_text(program.ledger, verbose=verbose)
     choices = _choices(program)
     if choices:
         out += "\nlowerings, with their estimated costs on one thread\n"
     for (node, reason), spans in choices.items():
         out += f"  {node}: {reason}\n{_lines(spans)}"
     return out + ("\n" + missed_page(misses) if misses else "")
+
+
+def _rewrites_text(ledger: Iterable[LedgerEntry], *, verbose: bool) -> str:
+    """Each rule that fired: how often, what it does, what it promises; its first rewrite, or all if ``verbose``."""
+    by_rule: dict[tuple[str, str], list[LedgerEntry]] = {}
+    for entry in ledger:
+        by_rule.setdefault((entry.rule, entry.rewrite_class), []).append(entry)
+    summaries = {rule.name: rule.summary for rule in all_rules()}
+    out = ""
+    for (rule, rewrite_class), entries in sorted(by_rule.items(), key=lambda item: -len(item[1])):
+        promise = _PROMISES.get(rewrite_class, rewrite_class)
+        out += wrapped(f"{len(entries)} {rule} ({promise}): {summaries.get(rule, entries[0].text)}", "  ", "    ")
+        for entry in entries if verbose else entries[:1]:
+            out += f"      {entry.text}\n" if verbose else ""
+            out += f"{_change(entry, verbose=verbose)}{_lines(entry.spans)}"
+        if len(entries) > 1 and not verbose:
+            out += f"      and {len(entries) - 1} more (-v)\n"
+    return out
 
 
 def missed_page(misses: Sequence[NearMiss]) -> str:
@@ -95,16 +123,17 @@ def missed_page(misses: Sequence[NearMiss]) -> str:
     return out
 
 
-def _change(entry: LedgerEntry) -> str:
-    """The nodes that went, and those that came."""
+def _change(entry: LedgerEntry, *, verbose: bool) -> str:
+    """The nodes that the rewrite took, and those that it made."""
     if not entry.before:
         return ""
-    return f"      {_names(entry.before)} -> {_names(entry.after) if entry.after else 'nothing'}\n"
+    after = _names(entry.after, verbose=verbose) if entry.after else "nothing"
+    return f"      {_names(entry.before, verbose=verbose)} -> {after}\n"
 
 
-def _names(names: Sequence[str]) -> str:
-    more = len(names) - _NAMES
-    return ", ".join(names[:_NAMES]) + (f" and {more} more" if more > 0 else "")
+def _names(names: Sequence[str], *, verbose: bool) -> str:
+    more = 0 if verbose else len(names) - _NAMES
+    return ", ".join(names if more <= 0 else names[:_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _choices(program: api.Program) -> dict[tuple[str, str], tuple[Span, ...]]:

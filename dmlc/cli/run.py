@@ -19,8 +19,10 @@ from dmlc.cli.inputs import add_inputs, feeds_of, given_inputs
 from dmlc.cli.layout import table
 from dmlc.cli.options import add_compile_options, add_report_options, add_source
 from dmlc.cli.source import compile_source
+from dmlc.diagnostics import DmlcError
 from dmlc.ir import Array, TensorType, as_dtype
 from dmlc.runtime import files
+from dmlc.runtime.feeds import unknown_inputs
 
 #: Outputs of up to this many elements are printed whole, in JSON of up to the other many.
 _FEW, _FEW_JSON = 16, 1000
@@ -43,9 +45,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, console: Console) -> int:
     if args.output is not None and Path(args.output).suffix.lower() != ".npz":
         raise UsageError(f"outputs are written as .npz, not {args.output}")
-    given = given_inputs(args)
+    given: dict[str, Array] = {}
+    unread: DmlcError | None = None
+    try:
+        given = given_inputs(args)
+    except DmlcError as error:  # an input that does not exist explains it better
+        unread = error
     with console.progress(args.source) as progress:
         program = compile_source(args, for_numpy=args.backend in ("numpy", "reference"), progress=progress)
+    if unread is not None:
+        unknown = unknown_inputs(program.signature, [name for name, _ in args.input])
+        raise DmlcError(unknown) if unknown else unread
     console.warn(program.diagnostics)
     feeds = feeds_of(args, given, program)
     checked = program.signature.ranges and not args.trust_ranges

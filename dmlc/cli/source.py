@@ -34,7 +34,7 @@ def is_model(name: str) -> bool:
 def check_is_source(name: str) -> None:
     """Raises ``UsageError`` for a file of data, or of a form that dmlc writes and does not read."""
     if Path(name).suffix.lower() in _NOT_SOURCES:
-        raise UsageError(f"{name} is not a source, which is a .dml program, an .onnx model or -")
+        raise UsageError(f"cannot read {name}: expected a .dml program or an ONNX model")
 
 
 def read_source(name: str, limits: Limits = DEFAULTS) -> Source:

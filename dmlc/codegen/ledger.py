@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import msgspec
 
 from dmlc.diagnostics import Span
+from dmlc.ir.removed import Removal
 
 SCHEMA = 1
 
@@ -50,15 +51,28 @@ def ledger_rows(entries: Iterable[AppliedRewrite], place: Callable[[Span], str] 
     ]
 
 
+def removed_rows(removed: Iterable[Removal]) -> list[dict[str, Any]]:
+    """Nodes of the source that no rewrite took: the cause, the cause in words, and the nodes."""
+    return [{"cause": each.cause, "text": each.text, "nodes": list(each.nodes)} for each in removed]
+
+
 def ledger_document(
-    model: str, target: str, opset: int, options: Mapping[str, Any], entries: Iterable[AppliedRewrite]
+    model: str,
+    target: str,
+    opset: int,
+    options: Mapping[str, Any],
+    entries: Iterable[AppliedRewrite],
+    removed: Iterable[Removal],
 ) -> dict[str, Any]:
     """Return the document of ``--ledger``: ``options`` as ``compile`` takes them, source locations without folders."""
     head = {"schema": SCHEMA, "model": model, "target": target, "opset": opset}
-    return {**head, "options": dict(options), "rewrites": ledger_rows(entries, place=attrgetter("place"))}
+    rows = ledger_rows(entries, place=attrgetter("place"))
+    return {**head, "options": dict(options), "rewrites": rows, "removed": removed_rows(removed)}
 
 
-def ledger_json(entries: Iterable[AppliedRewrite]) -> str:
+def ledger_json(entries: Iterable[AppliedRewrite], removed: Iterable[Removal]) -> str:
     """The ledger in one line, for a model's metadata. Source places stay out: its readers do not need them."""
     rows = [{"rule": e.rule, "class": e.rewrite_class, "before": e.before, "after": e.after} for e in entries]
-    return msgspec.json.encode({"schema": SCHEMA, "rewrites": rows}).decode()
+    found = removed_rows(removed)
+    body = {"schema": SCHEMA, "rewrites": rows, **({"removed": found} if found else {})}
+    return msgspec.json.encode(body).decode()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from onnx import ModelProto, NodeProto
@@ -14,6 +14,9 @@ from dmlc.codegen.onnx.annotations import read_annotations
 from dmlc.codegen.onnx.metadata import model_facts
 from dmlc.debugging.node_pairs import label_of
 from dmlc.onnx_schema.domains import operator_of
+
+#: Nodes of one cause that are shown; JSON has all.
+_MOST_NAMES = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,8 @@ class NodeSummary:
 class NodeChange:
     """Nodes that differ: ``status`` is ``added``, ``removed``, ``rewritten`` (nodes of A became nodes of B) or
     ``changed`` (one node has other attributes, operands or results, which ``details`` lists). ``rules`` are the
-    rewrites, ``rewrite_class`` the loosest of their classes, as far as the models record them."""
+    rewrites, ``rewrite_class`` the loosest of their classes, as far as the models record them. Nodes that no rewrite
+    took are one change for each cause, which ``details`` has in words."""
 
     status: str
     before: tuple[NodeSummary, ...]
@@ -71,37 +75,47 @@ class NodeChange:
         nodes = self.after if self.status == "added" else self.before
         if self.status == "changed":
             return f"changed {_listed(nodes)}: {'; '.join(self.details)}"
+        if self.details:
+            return f"removed {'; '.join(self.details)}: {_listed(nodes, _MOST_NAMES)}"
         return f"{self.status}{by}: {_listed(nodes)}"
 
 
-def _listed(nodes: Sequence[NodeSummary]) -> str:
-    return ", ".join(map(str, nodes))
+def _listed(nodes: Sequence[NodeSummary], most: int | None = None) -> str:
+    more = 0 if most is None else len(nodes) - most
+    return ", ".join(map(str, nodes[:most])) + (f" and {more} more" if more > 0 else "")
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerRows:
-    """Rules of the models' ledgers by the nodes that they took or made, with their classes."""
+    """Rules of the models' ledgers by the nodes that they took or made, with their classes; ``causes`` are those of
+    nodes that no rewrite took, each with its text."""
 
     rules: Mapping[str, tuple[tuple[str, str], ...]]
+    causes: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     @staticmethod
     def of(models: Iterable[ModelProto]) -> LedgerRows:
         """Read the ledgers that the models carry; one that is not JSON is passed over."""
         found: dict[str, dict[tuple[str, str], None]] = defaultdict(dict)
+        causes: dict[str, tuple[str, str]] = {}
         for model in models:
             for facts in model_facts(model):
-                for row in _rows(facts.get("ledger", "")):
+                text = facts.get("ledger", "")
+                for row in _rows(text, "rewrites"):
                     for name in (*row.get("before", ()), *row.get("after", ())):
                         found[str(name)][str(row.get("rule", "")), str(row.get("class", ""))] = None
-        return LedgerRows({name: tuple(rules) for name, rules in found.items()})
+                for row in _rows(text, "removed"):
+                    cause = str(row.get("cause", "")), str(row.get("text", ""))
+                    causes.update(dict.fromkeys(map(str, row.get("nodes", ())), cause))
+        return LedgerRows({name: tuple(rules) for name, rules in found.items()}, causes)
 
 
-def _rows(text: str) -> list[dict[str, Any]]:
+def _rows(text: str, key: str) -> list[dict[str, Any]]:
     try:
-        rows = json.loads(text)["rewrites"]
-    except (ValueError, KeyError, TypeError):
+        rows = json.loads(text).get(key, [])
+        return [row for row in rows if isinstance(row, dict)]
+    except (ValueError, AttributeError, TypeError):
         return []
-    return [row for row in rows if isinstance(row, dict)]
 
 
 def summary(node: NodeProto, prefix: str) -> NodeSummary:
@@ -153,6 +167,21 @@ def grouped_changes(
     for before, after in members.values():
         found = [(before, after)] if before and after else [([n], []) for n in before] + [([], [n]) for n in after]
         out += [_change(x, y, ledger, prefix) for x, y in found]
+    return _by_cause(out, ledger)
+
+
+def _by_cause(changes: Iterable[NodeChange], ledger: LedgerRows) -> list[NodeChange]:
+    """The changes; removed nodes of which the ledger has the cause are one change for each cause."""
+    out: list[NodeChange] = []
+    removed: dict[tuple[str, str], list[NodeSummary]] = defaultdict(list)
+    for change in changes:
+        names = [node.name for node in change.before]
+        if change.status == "removed" and not change.rules and len(names) == 1 and names[0] in ledger.causes:
+            removed[ledger.causes[names[0]]].extend(change.before)
+        else:
+            out.append(change)
+    for (cause, text), nodes in removed.items():
+        out.append(NodeChange("removed", tuple(nodes), (), (cause,), details=(text,)))
     return out
 
 

@@ -1,7 +1,7 @@
 """Spans, codes, diagnostics and their rendering. The lowest layer: it imports no other package of dmlc."""
 
 from dmlc.diagnostics.code import CODES, Code
-from dmlc.diagnostics.diagnostic import Diagnostic, DmlcError, Label, fail, judged, naming, refuses
+from dmlc.diagnostics.diagnostic import Diagnostic, DmlcError, Label, OfNodes, fail, judged, naming, refuses
 from dmlc.diagnostics.fix import (
     Change,
     Edit,
@@ -30,6 +30,7 @@ __all__ = [
     "Fix",
     "Help",
     "Label",
+    "OfNodes",
     "Proposal",
     "Source",
     "Span",

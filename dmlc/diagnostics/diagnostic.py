@@ -21,12 +21,23 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True)
+class OfNodes:
+    """Nodes of a model that a diagnostic is about, as (operator, name), and its message about several.
+
+    ``message`` has ``{nodes}`` for their number: ``{nodes} run on the CPU: ...``.
+    """
+
+    nodes: tuple[tuple[str, str], ...]
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnostic:
     """One message. ``labels[0]`` is the primary place; later ones explain it.
 
     ``strict`` is true where ``--strict`` was given: a warning is an error then. ``file`` is the source of a diagnostic
     without labels: about a file as a whole, or about a node of a model. ``fix`` are the edits that ``help`` proposes;
-    None where it proposes none.
+    None where it proposes none. ``of_nodes`` are the nodes that it is about; None where it is about none.
     """
 
     code: Code
@@ -37,6 +48,7 @@ class Diagnostic:
     strict: bool = False
     file: str = ""
     fix: Fix | None = None
+    of_nodes: OfNodes | None = None
 
     @classmethod
     def of(cls, code: Code, message: str, *labels: Label, help: Help = "") -> Diagnostic:

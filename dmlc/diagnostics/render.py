@@ -27,7 +27,7 @@ def render(diagnostic: Diagnostic, *, color: bool = False) -> str:
     Each line with a label in the primary label's source is shown once, in order of the line numbers. Places are
     underlined: ``^`` for the primary place, ``-`` for the others. Marks stand under their characters, wide ones too.
     """
-    paint = _painter(color)
+    paint = painter(color)
     head = f"{diagnostic.severity}[{diagnostic.code.id}]"
     out = [paint(head, diagnostic.severity) + paint(f": {diagnostic.message}", "bold")]
     gutter = 1
@@ -54,7 +54,9 @@ def render(diagnostic: Diagnostic, *, color: bool = False) -> str:
     return "\n".join(out) + "\n"
 
 
-def _painter(color: bool) -> Any:
+def painter(color: bool) -> Any:
+    """Return a function that colors a text by the name of a style; the text as it is without ``color``."""
+
     def paint(text: str, style: str) -> str:
         return f"{_STYLE[style]}{text}{_STYLE['off']}" if color else text
 

@@ -55,6 +55,16 @@ def suggestion(
     return proposal(sentences(f'did you mean "{meant}"?', then), spelled(meant), at, safe=_is_slip(text, meant, known))
 
 
+def nearest(name: str, candidates: Iterable[str], most: int) -> str:
+    """Return the candidate that differs from the name in fewest letters, at most ``most``; empty where none is so near.
+
+    Names of less than six letters differ in one.
+    """
+    found = min(((_distance(name, other), other) for other in candidates), default=(0, ""))
+    letters = len(name.strip("-"))
+    return found[1] if found[0] <= min(most, max(letters // 3, 1)) else ""
+
+
 def _is_slip(name: str, meant: str, known: Sequence[str]) -> bool:
     """Return true if a name is a misspelling of this one candidate and of no other.
 

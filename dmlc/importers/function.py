@@ -8,7 +8,7 @@ from pathlib import Path
 
 from onnx import ModelProto, ValueInfoProto, numpy_helper
 
-from dmlc.diagnostics import DmlcError, naming
+from dmlc.diagnostics import DmlcError, Help, naming
 from dmlc.diagnostics.catalogue import functions as codes
 from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.importers.again import read_again
@@ -40,6 +40,7 @@ from dmlc.ops.constant import constant_of
 from dmlc.ops.model_call import ModelInput
 from dmlc.ops.move import RESHAPE, ReshapeAttributes
 from dmlc.ops.opaque import OpaqueAttributes, calls_by_name
+from dmlc.ops.written import cast_help
 
 #: Larger constants are operands like others: no operator takes so many sizes.
 _MOST_ELEMENTS = 1024
@@ -48,13 +49,17 @@ _MOST_ELEMENTS = 1024
 class ModelFunction:
     """An ONNX model that programs call. It keeps the model, whose weights are read once at most.
 
-    ``folder`` is where external data lies, ``title`` the name that messages call the model by.
+    ``folder`` is where external data lies, ``title`` the name that messages call the model by. With ``opaque`` its
+    nodes are passed on as they are.
     """
 
-    def __init__(self, model: ModelProto, folder: Path | None, title: str, limits: Limits = DEFAULTS) -> None:
+    def __init__(
+        self, model: ModelProto, folder: Path | None, title: str, limits: Limits = DEFAULTS, *, opaque: bool = False
+    ) -> None:
         self._model = inlined(model)
         self._folder = folder
         self._limits = limits
+        self._opaque = opaque
         self._stored: dict[tuple[GraphPath, str], Tensor] = {}
         self._read: dict[object, Graph] = {}
         self.title = title
@@ -76,7 +81,7 @@ class ModelFunction:
         fitted = _Operands(graph, self.title, self._infos, operands, fixed)
         inner = self._imported(fitted)
         graph.joined, name = joined_parts(graph.joined, inner.origin, name)
-        graph.reader = read_again
+        graph.reader = None if self._opaque else read_again
         graph.dims.taken = {*graph.dims.taken, *_input_dims(graph)}
         binding: dict[str, Dim] = dict(fitted.placed.dims)
         for dim in sorted(_dims(inner) - binding.keys()):
@@ -85,6 +90,8 @@ class ModelFunction:
             graph.conditions.setdefault(condition, site.span)
         made, results = graph.splice(inner, [fitted.value(v.name or "", site) for v in inner.inputs], binding)
         _name(made, name)
+        for cause, names in inner.removed.items():
+            graph.removed.setdefault(cause, []).extend([_below(name, removed) for removed in names])
         for node in made:
             node.spans = span
         graph.advice += inner.advice
@@ -112,7 +119,13 @@ class ModelFunction:
     def _import(self, model: ModelProto, binding: Mapping[str, int], *, runs: bool) -> Graph:
         with naming(self.title):
             return import_model(
-                model, folder=self._folder, binding=binding, limits=self._limits, runs=runs, weights=self._stored
+                model,
+                folder=self._folder,
+                binding=binding,
+                limits=self._limits,
+                opaque=self._opaque,
+                runs=runs,
+                weights=self._stored,
             )
 
     @contextmanager
@@ -187,8 +200,9 @@ class _Operands:
         wanted = DTYPE_OF.get(tensor.elem_type)
         if kind not in (None, "tensor_type") or (tensor.elem_type and wanted is not given.dtype):
             what = f"is {wanted.name}" if wanted is not None else "has a type that the language lacks"
-            cast = f"cast it: (x as {wanted.name})" if wanted is not None else ""
-            raise self._misfit(info.name, given, what, cast)
+            raise self._misfit(
+                info.name, given, what, "" if wanted is None else cast_help("cast it:", wanted, info.name)
+            )
         shape = given.shape
         if tensor.HasField("shape"):
             if len(tensor.shape.dim) != given.rank:
@@ -236,7 +250,7 @@ class _Operands:
         if equal is None:
             self.conditions.append(Condition(size, "==", wanted, f"the input {name} of {self.title} {what}"))
 
-    def _misfit(self, name: str, given: TensorType, what: str, help: str = "") -> OpError:
+    def _misfit(self, name: str, given: TensorType, what: str, help: Help = "") -> OpError:
         mine = self.given[name].name
         message = f"{mine if mine else 'the operand'} is {given}, and the input {name} of {self.title} {what}"
         return OpError(codes.OPERAND_DOES_NOT_FIT, message, at=name, under=f"this is {given}", help=help)

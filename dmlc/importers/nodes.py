@@ -27,6 +27,7 @@ from dmlc.importers.scope import GraphScope
 from dmlc.inference import NOTHING, Fact, has_rule
 from dmlc.inference.protos import asked_attributes
 from dmlc.ir import FOREIGN, UNKNOWN, Attributes, DType, Graph, Node, Operation, OpError, Region, Tensor, Value
+from dmlc.ir.removed import BRANCH, CONSTANTS, PASSED, SHAPES, record_removed
 from dmlc.onnx_schema.domains import MICROSOFT, plain_domain
 from dmlc.onnx_schema.nested import graphs_in
 from dmlc.onnx_schema.origin import NodeOrigin
@@ -68,6 +69,7 @@ class NodeReader:
         self.inline = inline
         self.reading = Reading(scope)
         self._fitting: dict[tuple[Any, ...], bool] = {}
+        self._sizes: set[Value | None] = set()  # constants that were computed from known sizes
 
     def read(self, listed: Listed) -> None:
         """Raises ``DmlcError``: E0431 where no node makes an input, or an attribute is of another type; E0336 for a
@@ -99,6 +101,8 @@ class NodeReader:
                     if value is not None:
                         self._check_rank(name, value)
                     self.scope.define(name, value)
+                if listed.op_type != "Constant":
+                    record_removed(self.graph, PASSED, listed.label)
                 return
             elif isinstance(found, Data):
                 self._computed(found, listed, inputs)
@@ -107,6 +111,7 @@ class NodeReader:
         if branch is None:
             self._opaque(listed, domain)
             return
+        record_removed(self.graph, BRANCH, listed.label)
         path = (*self.scope.path, (listed.number, branch.name, 0))
         for name, value in zip(listed.outputs, self.inline(self.scope, path, branch.g), strict=True):
             self.scope.facts.doubt(value)  # a runtime may not know which branch runs
@@ -117,6 +122,7 @@ class NodeReader:
         name, facts = listed.outputs[0], self.scope.facts
         value = self.scope.constant(Tensor(found.array), name)
         if inputs:
+            self._removed(listed, inputs, value)
             facts.doubt(value, keeps_shape=facts.are_certain(inputs))
         self.scope.define(name, value)
 
@@ -219,6 +225,7 @@ class NodeReader:
             twin = self.scope.facts.twin(results[0])
             if twin is not None:
                 self.scope.define(listed.outputs[0], twin)
+                record_removed(self.graph, SHAPES, listed.label)
                 self.graph.erase(node)
                 return
         numbers = [fact.numbers for fact in facts]
@@ -230,7 +237,17 @@ class NodeReader:
             constant = self.scope.constant(Tensor(data), value.name)
             self.scope.facts.certain[constant] = self.scope.facts.certain_of(value)
             self.scope.define(name, constant)
+            self._removed(listed, node.operands, constant, again=name != listed.outputs[0])
         self.graph.erase(node)
+
+    def _removed(self, listed: Listed, inputs: Sequence[Value | None], constant: Value, *, again: bool = False) -> None:
+        """Record a node that a constant replaces, with the cause: it depends on constants alone, or on known sizes."""
+        made = [value.producer for value in inputs if value is not None]
+        is_plain = all(node is not None and node.op is CONSTANT for node in made)
+        if not is_plain or not self._sizes.isdisjoint(inputs):
+            self._sizes.add(constant)
+        if not again:
+            record_removed(self.graph, SHAPES if constant in self._sizes else CONSTANTS, listed.label)
 
     # --- the others
 

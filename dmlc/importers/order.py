@@ -47,6 +47,11 @@ class Listed(Struct, eq=False):
         return node
 
     @property
+    def label(self) -> str:
+        """The name, or that of the first result where it has none."""
+        return self.name or next(filter(None, self.outputs), "")
+
+    @property
     def may_hold_graphs(self) -> bool:
         return self.has_twins or not KINDS_OF_GRAPHS.isdisjoint(self.kinds.values())
 

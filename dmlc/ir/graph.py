@@ -206,7 +206,8 @@ class Graph:
     ``metadata`` is free text that code generators pass on, ``ranges`` the promised bounds of inputs, by name.
     ``defaults`` are the data of inputs that need not be fed. ``origin`` holds the parts of an imported model beside its
     nodes, ``joined`` those of the models that a program calls. ``notes`` are sentences for the artifact's report.
-    ``advice`` are diagnostics about the source that the front end found. ``with_regions`` are the nodes that have
+    ``removed`` are names of nodes of an imported model that are not in the graph, by the cause. ``advice`` are
+    diagnostics about the source that the front end found. ``with_regions`` are the nodes that have
     regions. ``provides`` are the dims that only one value has, by that value, each with its axis
     (``dmlc.ir.providers``). ``reader`` reads an opaque node of an imported model again. ``retyped`` are the nodes that
     were not inferred anew since an operand got another type, ``outdated`` those of them that only the reader infers.
@@ -224,6 +225,7 @@ class Graph:
         self.origin: Any = None
         self.joined: Any = None
         self.notes: list[str] = []
+        self.removed: dict[str, list[str]] = {}
         self.advice: list[Diagnostic] = []
         self.with_regions: dict[Node, None] = {}
         self.provides: dict[Value, tuple[tuple[str, int], ...]] = {}
@@ -459,17 +461,17 @@ class Graph:
             self.with_regions.pop(node, None)
         self._of_operation[node.op] -= 1
 
-    def erase_dead(self, nodes: Iterable[Node]) -> int:
-        """Erase those of ``nodes`` that are pure and unused, and whatever dies with them; how many went."""
+    def erase_dead(self, nodes: Iterable[Node]) -> list[Node]:
+        """Erase those of ``nodes`` that are pure and unused, and whatever dies with them; the erased nodes."""
         pending = list(nodes)
-        gone = 0
+        gone: list[Node] = []
         while pending:
             node = pending.pop()
             if node.graph is not self or node is self.output or not node.op.pure or node.is_used:
                 continue
             operands = node.operands
             self._unlink(node)
-            gone += 1
+            gone.append(node)
             pending.extend([v.producer for v in operands if v is not None and not v.uses and v.producer is not None])
         return gone
 
@@ -502,6 +504,7 @@ class Graph:
         out.ranges = dict(self.ranges)
         out.origin, out.joined = self.origin, self.joined
         out.notes = list(self.notes)
+        out.removed = {cause: list(names) for cause, names in self.removed.items()}
         out.advice = list(self.advice)
         out.reader = self.reader
         mapping: dict[Value | None, Any] = {None: None}

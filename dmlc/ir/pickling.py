@@ -36,6 +36,7 @@ def _flat(graph: Graph) -> Iterator[Any]:
         "origin": graph.origin,
         "joined": graph.joined,
         "notes": graph.notes,
+        "removed": graph.removed,
         "reader": graph.reader,
     }
     yield [(v.type, v.name, v.span) for v in graph.inputs]

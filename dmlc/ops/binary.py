@@ -107,7 +107,7 @@ def _no_negative_exponent(operands: Sequence[Tensor | None]) -> None:
             "an integer to a negative power is not an integer",
             at=1,
             under="negative",
-            help=around("cast the base to a float first, such as (x as f32) ** -1", "{} as f32", 0),
+            help=around("cast the base to a float first, such as ({} as f32) ** -1", "{} as f32", 0),
         )
 
 

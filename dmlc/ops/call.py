@@ -59,6 +59,7 @@ from dmlc.ops.literals import Literal, attribute_array, fraction_help, literal_a
 from dmlc.ops.open_numbers import COMPOSED
 from dmlc.ops.rules import check_sizes
 from dmlc.ops.size_numbers import size_scalar
+from dmlc.ops.written import cast_help, operand_to_cast, with_expression, written_operand
 
 _INTEGER, _NUMBER = re.compile(r"-?[0-9]+"), re.compile(r"-?[0-9][0-9_.]*([eE][-+]?[0-9]+)?")
 Argument: TypeAlias = Value | int | float | bool | Arithmetic | None
@@ -211,7 +212,7 @@ def diagnose(
     labels += [Label(outer, "in this call") for outer in site.outer]
     help = error.help
     if isinstance(help, Proposal):
-        help = help.with_parts(lambda change: site.changed(change, at, spelled, is_name=is_name))
+        help = with_expression(help, site).with_parts(lambda change: site.changed(change, at, spelled, is_name=is_name))
     return Diagnostic.of(error.code, error.message, *labels, help=help)
 
 
@@ -275,7 +276,7 @@ def bind_operands(graph: Graph, op: Operation, arguments: Sequence[Argument], si
             continue
         if isinstance(argument, Value):
             if argument.type.dtype not in spec.dtypes:
-                raise _dtype_error(op, spec, argument.type.dtype, i, site)
+                raise _dtype_error(op, spec, argument.type.dtype, i)
             out.append(argument)
             continue
         dtype = dtypes.get(spec.group)
@@ -284,7 +285,7 @@ def bind_operands(graph: Graph, op: Operation, arguments: Sequence[Argument], si
         if dtype is None:
             raise no_dtype(argument, i, spec.dtypes)
         if dtype not in spec.dtypes:
-            raise _dtype_error(op, spec, dtype, i, site)
+            raise _dtype_error(op, spec, dtype, i)
         try:
             out.append(literal_value(graph, argument, dtype, i, site))
         except OpError as error:
@@ -321,7 +322,7 @@ def _group_dtypes(declared: Sequence[Operand], given: Sequence[Argument], site: 
                 f"dtypes differ: {left} is {found[spec.group].name}, {right} is {dtype.name}",
                 at=i,
                 under=f"this is {argument.type}",
-                help=_cast("cast one of them, such as", right, found[spec.group], i),
+                help=cast_help("cast one of them, such as", found[spec.group], i),
             )
         first.setdefault(spec.group, i)
     return found
@@ -348,26 +349,18 @@ def _count_error(op: Operation, count: int) -> OpError:
     return OpError(codes.OPERAND_COUNT, f"{op.name} takes {wanted} {many} ({names}), {count} given", help=help)
 
 
-def _cast(text: str, name: str, dtype: DType, index: int) -> Proposal:
-    """The proposal to cast an operand."""
-    return around(f"{text} ({name} as {dtype.name})", f"{{}} as {dtype.name}", index)
-
-
 def _name(site: CallSite, index: int, given: Sequence[Argument]) -> str:
-    if index < len(site.names) and site.names[index]:
-        return str(site.names[index])
+    text = written_operand(site, index)
+    if text:
+        return text
     argument = given[index] if index < len(given) else None
     return (argument.name if isinstance(argument, Value) and argument.name else None) or f"operand {index + 1}"
 
 
-def _written(site: CallSite, index: int) -> str:
-    return (site.names[index] if index < len(site.names) else None) or "x"
-
-
-def _dtype_error(op: Operation, spec: Operand, dtype: DType, index: int, site: CallSite) -> OpError:
+def _dtype_error(op: Operation, spec: Operand, dtype: DType, index: int) -> OpError:
     allowed = ", ".join(d.name for d in spec.dtypes)
     to = f32 if f32 in spec.dtypes else spec.dtypes[0]
-    cast = _cast("cast it, such as", _written(site, index), to, index)
+    cast = cast_help("cast it, such as", to, index)
     return OpError(
         codes.OPERAND_DTYPE,
         f"{op.symbol or op.name} does not take {dtype.name}: it takes {allowed}",
@@ -443,8 +436,7 @@ def _beside(op: Operation, given: Sequence[Argument], index: int, site: CallSite
     number, others = given[index], [i for i, a in enumerate(given) if isinstance(a, Value)]
     if not others or not isinstance(number, (int, float)):
         return ""
-    other = _text(site, others[0], given[others[0]]) or "x"
-    return fraction_help(number, op.symbol, other, is_left=index < others[0])
+    return fraction_help(number, op.symbol, operand_to_cast(site, others[0]), is_left=index < others[0])
 
 
 def literal_value(graph: Graph, literal: Literal | Arithmetic, dtype: DType, index: int, site: CallSite) -> Value:

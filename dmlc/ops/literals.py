@@ -36,9 +36,14 @@ class Quotient(float):
 
 
 def fraction_help(literal: Literal, sign: str | None, other: str, *, is_left: bool) -> str:
-    """The help for a number with a fraction beside the integer tensor ``other``; empty for another literal."""
+    """The help for a number with a fraction beside the integer tensor ``other``; empty for another literal.
+
+    Where ``other`` is empty, the user's expression is not known.
+    """
     if not isinstance(literal, float) or not math.isfinite(literal) or literal == int(literal):
         return ""
+    if not other:
+        return "cast the other operand to f32"
     if isinstance(literal, Quotient) and sign == "*":
         top = other if literal.numerator == 1 else f"{other} * {literal.numerator}"
         return f"write {top} // {literal.denominator}, which rounds down; or cast: ({other} as f32)"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from msgspec import Struct
 
-from dmlc.diagnostics import DmlcError, Help, Label, removing, suggestion
+from dmlc.diagnostics import DmlcError, Help, Label, Proposal, removing, suggestion
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import DType, Graph, OpError, Value
 from dmlc.ops.call import Argument, CallSite, diagnose, literal_value, no_dtype
@@ -99,6 +100,11 @@ def _added(
         return model.add_to(graph, operands, name, site)
     except OpError as error:
         error.at = places.get(error.at, error.at) if isinstance(error.at, str) else error.at
+        if isinstance(error.help, Proposal):  # its changes name the input too
+            changes = [
+                replace(c, at=places.get(c.at, c.at)) if isinstance(c.at, str) else c for c in error.help.changes
+            ]
+            error.help = replace(error.help, changes=tuple(changes))
         raise
 
 

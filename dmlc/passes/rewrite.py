@@ -416,7 +416,8 @@ class _Driver:
             graph.replace_all_uses(old, new)
             self.sizes |= numbers_of(provided, new)
         self._settle()
-        graph.erase_dead((root, *match.consumed))
+        erased = [node_name(node) for node in graph.erase_dead((root, *match.consumed)) if node.op is not CONSTANT]
+        before += tuple([name for name in erased if name not in before])
         for node in rewriter.made:
             self._push(node)
         for value in touched:

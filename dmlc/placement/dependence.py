@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from dmlc.placement.faults import data_operands, holds
@@ -14,6 +15,10 @@ from dmlc.targets.provider import Kernel, ProviderRow
 #: Types that a DirectML device may lack (DML_FEATURE_TENSOR_DATA_TYPE_SUPPORT). The provider asks the device for each,
 #: and leaves nodes with one that it lacks to the CPU (onnxruntime, ExecutionProvider.cpp).
 DEVICE_TYPES = {"f16": "FLOAT16", "f64": "FLOAT64", "i64": "INT64", "u64": "UINT64"}
+#: The texts of a type that the device needs, and of a release that is needed, with what may follow them.
+_NEEDS_TYPE, _NEEDS_RELEASE = "needs {} on the device", "onnxruntime {} or later"
+_TYPE = re.compile(re.escape(_NEEDS_TYPE).replace(r"\{\}", r"(\w+)"))
+_RELEASE = re.compile(re.escape(_NEEDS_RELEASE).replace(r"\{\}", r"([\d.]+)") + r"( \(.*\))?")
 #: DirectML operators that compute nothing: they copy, place or fill.
 _COPIES = frozenset(
     (
@@ -32,7 +37,7 @@ def device_types(node: TypedNode, row: ProviderRow, kernel: Kernel) -> Iterator[
     found = {value.dtype for index, (name, value) in operands if name and index not in kernel.constant}
     found.update(value.dtype for value, name in zip(node.results, node.proto.output, strict=True) if name)
     if not row.host:
-        yield from [f"needs {name} on the device" for dtype, name in DEVICE_TYPES.items() if dtype in found]
+        yield from [_NEEDS_TYPE.format(name) for dtype, name in DEVICE_TYPES.items() if dtype in found]
 
 
 def may_compute_in_half(node: TypedNode, row: ProviderRow, kernel: Kernel) -> bool:
@@ -60,14 +65,14 @@ def releases(
     """
     since = max(filter(None, (kernel.release, kernel.types_release)), key=level_key, default="")
     if since:
-        yield f"onnxruntime {since} or later"
+        yield _NEEDS_RELEASE.format(since)
     release = capabilities.target.release
     for fault in capabilities.provider.failures_of_some_releases(node.op, node.domain):
         if not holds(fault, node, row, kernel, letters):
             continue
         is_there = fault.in_release(release)
         if is_there and fault.first_release:
-            yield f"onnxruntime {fault.first_release} or later ({fault.id})"
+            yield f"{_NEEDS_RELEASE.format(fault.first_release)} ({fault.id})"
         if fault.last_release and (is_there or _is_before(fault.last_release, release)):
             yield f"onnxruntime {'up to' if is_there else 'after'} {fault.last_release} ({fault.id})"
         elif fault.first_release and not is_there:
@@ -83,3 +88,15 @@ def level_dependence(level: str | None) -> tuple[str, ...]:
     if level is None or level_key(level) <= level_key(least_feature_level()):
         return ()
     return (f"feature level {level} or later",)
+
+
+def needed_type(dependence: str) -> str | None:
+    """The type that the device must have by a text of ``device_types``; None for another text."""
+    found = _TYPE.fullmatch(dependence)
+    return found[1] if found else None
+
+
+def needed_release(dependence: str) -> str | None:
+    """The release that is the lowest by a text of ``releases``; None for another text."""
+    found = _RELEASE.fullmatch(dependence)
+    return found[1] if found else None

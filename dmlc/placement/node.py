@@ -209,7 +209,9 @@ def _without_row(node: TypedNode, capabilities: Capabilities) -> Looked:
     failure = next((f for f in capabilities.faults(node.op, node.domain) if node.op in f.operators), None)
     if failure is not None:
         return _on_cpu(node, failure.what, failure.source, failure.repair)
-    return _on_cpu(node, f"the provider has no kernel for {node.label}", source, "write it out in other operators")
+    return _on_cpu(
+        node, f"DirectML's provider has no kernel for {node.label}", source, "write it out in other operators"
+    )
 
 
 def _on_cpu(node: TypedNode, why: str, source: str, repair: str) -> Looked:
@@ -224,7 +226,7 @@ def _no_kernel(node: TypedNode, row: ProviderRow, capabilities: Capabilities) ->
         return Looked(UNKNOWN, why, source, findings=[Finding("unknown", node.label, why, source)])
     if not row.usable(node.opset):
         ranges = ", ".join(f"{a} to {b}" for a, b in row.opsets) or "none"
-        why = f"the provider's kernels of {node.op} are for opsets {ranges}, not {node.opset}"
+        why = f"DirectML's provider has kernels for opsets {ranges}, not {node.opset}"
         best = max((min(b, target.max_opset) for a, b in row.opsets if a <= target.max_opset), default=None)
         if best is None:
             return _on_cpu(node, why, source, "write it out in other operators")

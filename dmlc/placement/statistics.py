@@ -10,8 +10,9 @@ from onnx import GraphProto, ModelProto, TensorProto
 from dmlc.ir import Dim, TensorType, dim_names
 from dmlc.onnx_schema.nested import graphs_of
 from dmlc.placement.costs import total
+from dmlc.placement.node import CPU
 from dmlc.placement.node_counts import node_counts
-from dmlc.placement.report import placement
+from dmlc.placement.report import Placement, placement
 from dmlc.placement.values import element_bits, told_names
 from dmlc.targets import Target, load_target
 
@@ -19,12 +20,16 @@ from dmlc.targets import Target, load_target
 class Statistics(Struct):
     """``nodes`` by operator are those of ``node_counts``.
 
-    ``dispatches`` and ``bytes_moved`` may be expressions of the model's dims, or None where sizes are not known:
-    ``unknown`` is the number of nodes which that is due to. ``external_bytes`` are weights outside of the file.
+    ``on_cpu`` are the nodes on the CPU, ``copies`` the copies between CPU and GPU. ``dispatches`` and ``bytes_moved``
+    may be expressions of the model's dims, or None where sizes are not known: ``unknown`` is the number of nodes which
+    that is due to. ``external_bytes`` are weights outside of the file.
     """
 
     opset: int
     nodes: dict[str, int]
+    on_cpu: int
+    copies: int
+    fused_graphs: int
     dispatches: Dim | None
     bytes_moved: Dim | None
     unknown: int
@@ -36,21 +41,28 @@ class Statistics(Struct):
 
 
 def statistics(
-    model: ModelProto, types: Mapping[str, TensorType] | None = None, target: Target | None = None
+    model: ModelProto,
+    types: Mapping[str, TensorType] | None = None,
+    target: Target | None = None,
+    placed: Placement | None = None,
 ) -> Statistics:
     """The statistics of a model on a target, or on ``directml`` where that names no provider. It is not changed.
 
     Calls of its functions count as the nodes of their bodies. ``types`` are those of its values, by name, where the
-    caller knows them better than inference.
+    caller knows them better than inference. ``placed`` is the model's placement, where the caller has it.
     """
-    if target is None or target.provider is None:
-        target = load_target("directml")
-    placed = placement(model, target, types=types)
+    if placed is None:
+        if target is None or target.provider is None:
+            target = load_target("directml")
+        placed = placement(model, target, types=types)
     dispatches = [_meaningful(node.dispatches, placed.named) for node in placed.nodes]
     bytes_moved = [_meaningful(node.bytes, placed.named) for node in placed.nodes]
     return Statistics(
         opset=placed.opset,
         nodes=dict(node_counts(model)),
+        on_cpu=placed.count(CPU),
+        copies=len(placed.transfers),
+        fused_graphs=placed.partitions,
         dispatches=total(dispatches),
         bytes_moved=total(bytes_moved),
         unknown=bytes_moved.count(None),

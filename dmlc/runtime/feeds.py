@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import inf
 from typing import Any
 
@@ -70,13 +70,7 @@ class FeedChecker:
 
     def _converted(self, feeds: Mapping[str, Any], problems: list[Diagnostic]) -> dict[str, Array]:
         arrays: dict[str, Array] = {}
-        names = [name for name, _ in self.signature.inputs]
-        for name in feeds:
-            if name not in names:
-                near = did_you_mean(str(name), names)
-                has = f"it has {', '.join(names)}" if names else "it has none"
-                help = sentences(near, has)
-                problems.append(Diagnostic(codes.INPUT_NAMES, f"the model has no input {name}", help=help))
+        problems.extend(unknown_inputs(self.signature, feeds))
         for name, type_ in self.signature.inputs:
             if name not in feeds:
                 if name in self.signature.optional:
@@ -90,6 +84,19 @@ class FeedChecker:
             else:
                 arrays[name] = found
         return arrays
+
+
+def unknown_inputs(signature: Signature, given: Iterable[str]) -> list[Diagnostic]:
+    """A diagnostic E0423 for each of the given names that no input has."""
+    names = [name for name, _ in signature.inputs]
+    has = f"it has {', '.join(names)}" if names else "it has none"
+    return [
+        Diagnostic(
+            codes.INPUT_NAMES, f"the model has no input {name}", help=sentences(did_you_mean(str(name), names), has)
+        )
+        for name in given
+        if name not in names
+    ]
 
 
 def _feeding(name: str) -> str:

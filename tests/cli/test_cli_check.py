@@ -44,14 +44,14 @@ def save(name: str, node: onnx.NodeProto, dtype: int, shape: list, result: list,
 def test_a_program(run: Run) -> None:
     code, out, err = run("check", "m.dml")
     assert code == 0
-    assert out.startswith("m.dml: m is fine for directml: 2 inputs, 2 outputs, ")
-    assert "ArgMax" in out
+    assert out.startswith("m.dml on directml: runs, with 1 of 3 nodes on the CPU and nothing fused\n")
+    assert re.search(r"^ +2 +GPU, one at a time +N is dynamic$", out, re.MULTILINE)
     assert "-> ARGMAX" in run("check", "m.dml", "-v")[1]
-    assert "open sizes N: --bind fixes them" in out
+    assert "dynamic sizes N: --bind fixes them" in run("check", "m.dml", "-v")[1]
     assert "warning[W0601]" in err
     assert "m.dml:3:" in err
     assert run("check", "m.dml", "--strict")[0] == 1
-    assert "in a fused graph" in run("check", "m.dml", "--bind", "N=1")[1]
+    assert re.search(r"^ +\d +GPU, 1 fused graph$", run("check", "m.dml", "--bind", "N=1")[1], re.MULTILINE)
 
 
 def test_a_model_that_onnx_runtime_refuses_is_not_fine_for_cpu(run: Run) -> None:
@@ -63,7 +63,7 @@ def test_a_model_that_onnx_runtime_refuses_is_not_fine_for_cpu(run: Run) -> None
     onnx.save(model, "svm.onnx")
     code, out, err = run("check", "svm.onnx", "--target", "cpu")
     assert code == 1
-    assert out == "svm.onnx: not fine for cpu: 1 node; 1 other error\n"
+    assert out == "svm.onnx on cpu: check failed: 1 error\n"
     assert "error[E0554]: ONNX Runtime refuses the model: Could not find an implementation for SVMRegressor" in err
     document = json.loads(run("check", "svm.onnx", "--target", "cpu", "--format", "json")[1])
     assert [d["code"] for d in document["diagnostics"]] == ["E0554"]
@@ -86,7 +86,8 @@ def test_a_node_of_texts_is_not_to_be_cast(run: Run) -> None:
     model = helper.make_model(helper.make_graph(nodes, "g", [x], [y]), opset_imports=[helper.make_opsetid("", 18)])
     onnx.save(model, "texts.onnx")
     err = run("check", "texts.onnx")[2]
-    assert err.count("help: give the model numbers in the place of texts") == 2
+    assert err.count("help: give the model numbers in the place of texts") == 1
+    assert "2 nodes run on the CPU: " in err
     assert "cast to" not in err
 
 
@@ -119,9 +120,9 @@ def test_a_model_that_loads_only_when_it_is_compiled_is_said_so(run: Run) -> Non
 def test_a_model_is_looked_at_as_it_is_and_the_fix_works_when_typed(run: Run) -> None:
     code, out, err = run("check", "mean.onnx")
     assert code == 1
-    assert "fails:" in out
-    assert "error[E0591]: ReduceMean avg" in err
-    assert "source: measured" in err
+    assert out.startswith("mean.onnx on directml: does not load, because of 1 node\n")
+    assert "error[E0591]: mean.onnx: ReduceMean avg" in err
+    assert "source: measured" in run("check", "mean.onnx", "-v")[2]
     (command,) = re.findall(r"this does: (dmlc compile .*?)(?:;|$)", err, re.MULTILINE)
     words = shlex.split(command)
     assert main(words[1:]) == 0
@@ -140,6 +141,56 @@ def test_a_node_that_is_lost_at_a_newer_opset(run: Run) -> None:
     (command,) = re.findall(r"this does: (dmlc compile .*?)(?:;|$)", err, re.MULTILINE)
     assert main(shlex.split(command)[1:]) == 0
     assert run("check", "late.fixed.onnx", "--strict")[0] == 0
+
+
+def test_warnings_are_one_for_each_reason(run: Run) -> None:
+    """In text, GitHub's form and SARIF; JSON has each node too."""
+    nodes = [helper.make_node("Transpose", [a], [b], name=f"turn {b}") for a, b in ("xa", "ab", "bc", "cd")]
+    nodes.append(helper.make_node("Det", ["d"], ["y"], name="last"))
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, shape) for n, shape in (("x", [2, 2]), ("y", [])))
+    model = helper.make_model(helper.make_graph(nodes, "g", [x], [y]), opset_imports=[helper.make_opsetid("", 23)])
+    model.ir_version = 10
+    onnx.save(model, "many.onnx")
+    code, out, err = run("check", "many.onnx")
+    assert code == 0
+    assert out.startswith("many.onnx on directml: runs, with 5 of 5 nodes on the CPU\n")
+    assert err.splitlines() == [
+        "warning[W0601]: many.onnx: 4 nodes run on the CPU: DirectML's provider has kernels for opsets 7 to 22, not 23",
+        "  4 Transpose: turn a, turn b, turn c, ... (-v lists them)",
+        "  = help: dmlc compile many.onnx -o many.dml.onnx",
+        "warning[W0601]: many.onnx: Det last runs on the CPU: DirectML's provider has no kernel for Det",
+        "  = help: write it out in other operators",
+    ]
+    verbose = run("check", "many.onnx", "-v")[2].splitlines()
+    assert "  Transpose turn d" in verbose
+    assert any(line.startswith("  = note: source: ") for line in verbose)
+    found = json.loads(run("check", "many.onnx", "--format", "json")[1])
+    assert len(found["diagnostics"]) == 5
+    assert [group["nodes"] for group in found["warnings"]] == [
+        {"Transpose": ["turn a", "turn b", "turn c", "turn d"]},
+        {"Det": ["last"]},
+    ]
+    assert len(run("check", "many.onnx", "--format", "github")[1].splitlines()) == 2
+    results = json.loads(run("check", "many.onnx", "--format", "sarif")[1])["runs"][0]["results"]
+    names = [[place["name"] for place in result["locations"][0]["logicalLocations"]] for result in results]
+    assert names == [["turn a", "turn b", "turn c", "turn d"], ["last"]]
+
+
+def test_the_next_commands_of_check_work_when_typed(run: Run) -> None:
+    """The first takes the node off the CPU; the second fixes the dynamic size too."""
+    save("turn", helper.make_node("Transpose", ["x"], ["y"], name="t"), TensorProto.FLOAT, ["N", 3], [3, "N"], 23)
+    found = json.loads(run("check", "turn.onnx", "--format", "json")[1])
+    assert found["requires"]["opset"] == 23
+    first, second = found["next"]
+    assert first["effect"] == "1 node, all on the GPU, nothing fused"
+    assert second["effect"] == "1 fused graph of 1 node, nothing on the CPU"
+    for step, graphs in ((first, 0), (second, 1)):
+        made = json.loads(run(*shlex.split(step["command"])[1:], "--format", "json")[1])
+        assert (made["after"]["on_cpu"], made["after"]["fused_graphs"]) == (0, graphs)
+    out = run("check", "turn.onnx", "--bind", "N=2")[1]
+    assert "--bind N=2\n" in out
+    assert out.count("dmlc compile") == 1
+    assert "next:" not in run("check", "good.onnx", "--bind", "N=2")[1]
 
 
 def test_json(run: Run) -> None:

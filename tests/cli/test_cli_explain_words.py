@@ -117,3 +117,44 @@ def test_lists(explain: Run) -> None:
     targets = json.loads(explain("--list", "targets", "--format", "json")[1])["targets"]
     assert set(targets) == set(target_names())
     assert explain("argmax", "--list")[0] == 2
+
+
+@each_row(
+    "word", ["dynamic size", "reassociates", "fused graph", "f16", "opset", "CPU/GPU copy", "feature level", "ledger"]
+)
+def test_words_of_the_output_have_pages(explain: Run, word: str) -> None:
+    code, out, err = explain(word)
+    assert (code, err) == (0, "")
+    assert out.startswith(f"{word}\n\n")
+    assert explain(*word.split()) == (code, out, err), "blanks need no quotes"
+    assert json.loads(explain(word, "--format", "json")[1])["word"] == word
+
+
+def test_every_word_of_tables_and_promises_has_a_page() -> None:
+    """Names of rows and places, and what a class promises."""
+    from dmlc.cli.glossary import find_word
+
+    rows = ["nodes on the CPU", "CPU/GPU copies", "fused graphs", "GPU dispatches", "bytes moved"]
+    places = ["GPU, one at a time", "folded while loading", "shape computations"]
+    promises = ["same bits", "rounding may change", "needs a value range", "exact", "reassociates", "range"]
+    others = [
+        "requires",
+        "feature level",
+        "INT64 on the device",
+        "removed",
+        "rewritten",
+        "not rewritten",
+        "shape check",
+    ]
+    assert [word for word in (*rows, *places, *promises, *others) if find_word(word) is None] == []
+
+
+def test_words_do_not_hide_other_pages(explain: Run) -> None:
+    from dmlc.cli.glossary import WORDS
+    from dmlc.cli.ops import names
+
+    assert not WORDS.keys() & {*RULES, *names(), *target_names()}
+    code, out, err = explain("fused", "graphs", "of", "mine")
+    assert (code, out) == (2, "")
+    assert "unexpected argument graphs" in err
+    assert "fused graph" in explain("--list", "words")[1]

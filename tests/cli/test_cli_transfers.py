@@ -34,14 +34,16 @@ def dmlc(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[str, str]:
 
 
 def test_check_prints_each_copy(capsys: pytest.CaptureFixture[str]) -> None:
-    out, _ = dmlc(capsys, "check", "crosses.dml")
-    assert "; 2 transfers between CPU and GPU of about 68 * N;" in out
-    lines = [line for line in out.splitlines() if line.startswith("  transfer: ")]
-    assert lines[0].startswith("  transfer: a (f32[N, 4, 4], 64 * N), GPU to CPU, a/Relu to b/Det; run Det b/Det on ")
+    out, _ = dmlc(capsys, "check", "crosses.dml", "-v")
+    assert "; 2 CPU/GPU copies of about 68 * N;" in out
+    lines = [line for line in out.splitlines() if line.startswith("  CPU/GPU copy: ")]
+    assert lines[0].startswith(
+        "  CPU/GPU copy: a (f32[N, 4, 4], 64 * N), GPU to CPU, a/Relu to b/Det; run Det b/Det on "
+    )
     assert len(lines) == 2
-    out, _ = dmlc(capsys, "check", "stays.dml")
-    assert "; 0 transfers;" in out
-    assert "transfer: " not in out
+    out, _ = dmlc(capsys, "check", "stays.dml", "-v")
+    assert "; 0 CPU/GPU copies;" in out
+    assert "CPU/GPU copy: " not in out
 
 
 def test_check_as_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,9 +70,9 @@ def test_check_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_compile_prints_how_many(capsys: pytest.CaptureFixture[str]) -> None:
-    assert " dispatches, 2 transfers, " in dmlc(capsys, "compile", "crosses.dml")[1]
-    assert "transfer" not in dmlc(capsys, "compile", "stays.dml")[1]
+    assert ", 2 CPU/GPU copies, " in dmlc(capsys, "compile", "crosses.dml")[1]
+    assert "CPU/GPU" not in dmlc(capsys, "compile", "stays.dml")[1]
     found = json.loads(dmlc(capsys, "compile", "crosses.dml", "--format", "json")[0])
     assert found["transfers"]["count"] == 2
     for target in ("cpu", "onnx", "numpy"):  # no provider whose placement is known
-        assert "transfer" not in dmlc(capsys, "compile", "stays.dml", "--target", target)[1]
+        assert "CPU/GPU" not in dmlc(capsys, "compile", "stays.dml", "--target", target)[1]

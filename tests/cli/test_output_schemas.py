@@ -73,7 +73,7 @@ COMMANDS = [
     *("decompose SRC -o d.onnx", "decompose a.onnx --ops Softmax", "decompose a.onnx --ops Conv", "decompose --list"),
     *("decompose diagonal.onnx --ops Einsum", "check head.dml a.onnx names.dml missing.dml x.npy"),
     *("inspect head.dml a.onnx", "explain --list", "explain --list codes", "explain E0301", "explain softmax"),
-    *("explain +", "explain directml", "explain cpu", "explain fold", "explain written-out-softmax"),
+    *("explain f16", "explain +", "explain directml", "explain cpu", "explain fold", "explain written-out-softmax"),
     *("ops", "ops softmax", "ops top_k", "ops --std", "ops --std cross_entropy", "targets", "targets numpy"),
     *("targets directml", "targets directml --op softmax", "targets cpu --op Softmax", "targets onnx", "doctor"),
 ]
@@ -168,6 +168,7 @@ def test_every_declared_form_is_printed(call: Call) -> None:
             "library.dml",
             "a.onnx --node last",
             "E0301",
+            "f16",
             "fold",
             "softmax",
             "cpu",
@@ -246,6 +247,7 @@ def test_a_fix_of_a_diagnostic_is_allowed() -> None:
     diagnostic: dict[str, Any] = {"code": "E0203", "severity": "error", "message": "m", "file": "m.dml", "labels": []}
     diagnostic |= {"help": "", "notes": [], "fix": {"title": "t", "safe": True, "edits": [span]}}
     document = {"schema": 1, "command": "check", "ok": False, "exit_code": 1, "diagnostics": [diagnostic]}
+    document["warnings"] = []
     assert complaints(document) == []
 
 

@@ -6,6 +6,7 @@ import json
 
 from dmlc.codegen.ledger import ledger_json, ledger_rows
 from dmlc.diagnostics import Source, Span
+from dmlc.ir.removed import Removal
 from dmlc.passes.manager import LedgerEntry
 
 SOURCE = Source("m.dml", "a\nb\n")
@@ -30,7 +31,7 @@ def test_rows() -> None:
 
 
 def test_the_line_for_metadata() -> None:
-    text = ledger_json(ENTRIES)
+    text = ledger_json(ENTRIES, [])
     assert "\n" not in text
     assert "m.dml" not in text
     assert json.loads(text) == {
@@ -40,4 +41,7 @@ def test_the_line_for_metadata() -> None:
             {"rule": "fold", "class": "reassociates", "before": [], "after": []},
         ],
     }
-    assert json.loads(ledger_json([])) == {"schema": 1, "rewrites": []}
+    assert json.loads(ledger_json([], [])) == {"schema": 1, "rewrites": []}
+    removed = [Removal("known-shapes", "2 shape computations: every size is known", ("/a", "/b"))]
+    (row,) = json.loads(ledger_json([], removed))["removed"]
+    assert row == {"cause": "known-shapes", "text": removed[0].text, "nodes": ["/a", "/b"]}

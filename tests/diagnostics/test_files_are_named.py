@@ -59,7 +59,8 @@ def check_named(run: Run, verb: str, name: str, *more: str) -> set[str]:
     _, _, err = run(verb, name, *more)
     heads = [i for i, line in enumerate(err.splitlines()) if line.startswith(("error[", "warning[", "advice["))]
     for i in heads:
-        assert err.splitlines()[i + 1].strip().startswith(f"--> {name}"), err
+        head, below = err.splitlines()[i : i + 2]
+        assert f"]: {name}: " in head or below.strip().startswith(f"--> {name}"), err
     found = json.loads(run(verb, name, *more, "--format", "json")[1])["diagnostics"]
     assert [d["file"] for d in found] == [name] * len(heads)
     return {d["code"] for d in found}

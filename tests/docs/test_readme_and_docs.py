@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from dmlc.cli.main import main
 from dmlc.diagnostics import CODES
 from dmlc.ir.dtype import DTYPES
 from dmlc.ops import OPERATIONS
+from dmlc.targets.target import load_data
+from tools.targets_page import RULES
 
 ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -30,17 +33,46 @@ def blocks(language: str) -> list[str]:
 def test_the_two_commands_are_lines_by_themselves() -> None:
     commands = [line for line in README.splitlines() if line.startswith("pip install")]
     assert len(commands) == 2
-    assert commands[0].startswith("pip install . && dmlc run examples/")
-    assert commands[1] == "pip install '.[test]' && pytest"
+    assert commands[0].startswith("pip install . && dmlc compile examples/")
+    assert commands[1] == 'pip install ".[test]" && pytest'
+    assert not any("'" in command for command in commands), "cmd knows double quotes alone"
 
 
 def test_the_first_command_prints_what_is_shown(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """But for the seconds; the output is written into another folder."""
     monkeypatch.chdir(ROOT)
-    command = next(line for line in README.splitlines() if line.startswith("pip install . && dmlc run "))
-    assert main(command.split("&& dmlc ")[1].split()) == 0
+    command = next(line for line in README.splitlines() if line.startswith("pip install . && dmlc compile "))
+    words = command.split("&& dmlc ")[1].split()
+    written = words[-1]
+    assert main([*words[:-1], str(tmp_path / written)]) == 0
+    printed = capsys.readouterr().err.replace(f"{tmp_path}{os.sep}", "")
+    shown = next(block for block in blocks("") if block.startswith(f"{written}: directml, "))
+    assert timeless(printed) == timeless(shown)
+
+
+def timeless(text: str) -> str:
+    """A text without the seconds in it."""
+    return re.sub(r"\b\d+\.\d\d s\b", "SECONDS", text)
+
+
+def test_the_digits_are_read_as_shown(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    command = next(line for line in README.splitlines() if line.startswith("dmlc run examples/01_knn_digits"))
+    assert main(command.split()[1:]) == 0
     assert capsys.readouterr().out in blocks("")
+
+
+def test_the_figures_about_faults_are_those_of_the_tables() -> None:
+    """All faults of DirectML's provider, by what they do, and those that a rule repairs."""
+    faults = load_data("dml_ep")["failures"]
+    effects = Counter(fault["effect"] for fault in faults)
+    repaired = [fault for fault in faults if any(fault["id"] in rule.repairs for rule in RULES)]
+    text = " ".join(README.split())
+    assert f"has {len(faults)} [known faults]" in text
+    assert f"{effects['wrong']} of them give wrong numbers and {effects['fails']} keep a model from loading" in text
+    assert f"dmlc rewrites the nodes of {len(repaired)}, and names the others" in text
 
 
 def test_the_program_and_its_mistake(

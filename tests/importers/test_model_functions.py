@@ -225,6 +225,18 @@ def test_wrong_calls(tmp_path: Path, call: str, code: str, column: int) -> None:
     assert (found.code.id, found.span.column if found.span else 0) == (code, column)
 
 
+@each_row(
+    ("call", "help"),
+    [("trunk(x as f16)", "cast it: ((x as f16) as f32)"), ("trunk(argmax(x))", "cast it: (argmax(x) as f32)")],
+)
+def test_the_help_for_an_operand_of_another_dtype_casts_what_was_written(tmp_path: Path, call: str, help: str) -> None:
+    saved(tmp_path)
+    text = 'use trunk from "backbone.onnx"\nmodel m(x: f32[N, 3, 4, 4]) -> (y) {\n    y, _ = CALL\n    return y\n}\n'
+    assert refused(tmp_path, text.replace("CALL", call)).help == help
+    if call == "trunk(x as f16)":
+        assert of(tmp_path, text.replace("CALL", f"trunk({help.removeprefix('cast it: ')})")).signature.outputs
+
+
 def test_several_results_need_several_names(tmp_path: Path) -> None:
     saved(tmp_path)
     assert refused(tmp_path, HEAD.replace("feat, map = ", "feat = ")).code.id == "E0207"

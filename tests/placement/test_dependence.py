@@ -101,8 +101,8 @@ def test_feature_levels() -> None:
 def test_check_prints_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     Path("m.dml").write_text("model m(x: f16[N, 4], y: f32[2]) -> (a, b) {\n    return exp(x), exp(y)\n}\n")
-    assert main(["check", "m.dml"]) == 0
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  hangs on: ")]
+    assert main(["check", "m.dml", "-v"]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  depends on: ")]
     assert "needs FLOAT16 on the device (a/Exp); open sizes: N (a/Exp); alone, it may compute in half (a/Exp)" in line
     assert main(["check", "m.dml", "--format", "json"]) == 0
     nodes = {node["name"]: node["hangs_on"] for node in json.loads(capsys.readouterr().out)["nodes"]}

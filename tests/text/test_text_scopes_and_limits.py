@@ -178,9 +178,9 @@ def test_up_to_eight_calls_around_a_mistake_are_shown(depth: int) -> None:
 
 
 def test_the_place_of_an_operand_is_the_whole_run_before_it() -> None:
-    """In ``a + b + c`` the left operand of the second sign is ``a + b``, and has no name."""
+    """In ``a + b + c`` the left operand of the second sign is ``a + b``."""
     (found,) = diagnostics(in_model("z = x * 2", "y = x + z + n", "return y"))
-    assert (found.code.id, found.message) == ("E0310", "dtypes differ: operand 1 is f32, n is i32")
+    assert (found.code.id, found.message) == ("E0310", "dtypes differ: x + z is f32, n is i32")
     (found,) = diagnostics(in_model("y = 1 / M + x", "return y", inputs="x: i32[N, M]"))
     assert found.code.id == "E0311"
     assert found.span is not None

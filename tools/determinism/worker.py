@@ -25,8 +25,8 @@ import dmlc
 from dmlc.cli.main import main as command
 from dmlc.ir import dim_names
 
-#: Fields that tell of the run: names of files as they were given, and times.
-_OF_THE_RUN = {"source", "output", "ledger", "seconds", "passes"}
+#: Fields that tell of the run: names of files as they were given, command lines with them, and times.
+_OF_THE_RUN = {"source", "output", "ledger", "command", "seconds", "passes"}
 #: The size that a free dim is fixed to where sizes are wanted.
 _SIZE = 8
 

@@ -18,7 +18,7 @@ FOLDER: Path = ROOT / "dmlc" / "schemas"
 def schema_of(verb: str) -> Form:
     """The schema of what ``dmlc VERB --format json`` prints."""
     head: dict[str, Form] = {"schema": {"const": SCHEMA}, "command": {"const": verb}, "ok": FLAG}
-    tail: dict[str, Form] = {"diagnostics": rows(ref("diagnostic"))}
+    tail: dict[str, Form] = {"diagnostics": rows(ref("diagnostic")), "warnings": rows(ref("warning_group"))}
     documents = [
         record({**head, **fields, **tail}, title=title, **optional) for title, (fields, optional) in VERBS[verb].items()
     ]

@@ -39,6 +39,17 @@ SHARED: dict[str, Form] = {
             "fix": maybe(record(FIX)),
         }
     ),
+    "warning_group": record(
+        {
+            "code": {"type": "string", "pattern": "^[EWI][0-9]{4}$"},
+            "severity": words("error", "warning", "advice"),
+            "message": TEXT,
+            "place": TEXT,
+            "nodes": by_name(TEXTS),
+            "help": TEXT,
+            "notes": TEXTS,
+        }
+    ),
     "typed": record({"name": TEXT, "dtype": TEXT, "shape": rows(SIZE)}),
     "bounds": record({"min": NUMBER, "max": {"anyOf": [NUMBER, {"const": "inf"}]}}),
     "class": _CLASS,
@@ -72,6 +83,9 @@ SHARED: dict[str, Form] = {
         {
             "nodes": by_name(COUNT),
             "total": COUNT,
+            "on_cpu": maybe(COUNT),
+            "copies": maybe(COUNT),
+            "fused_graphs": maybe(COUNT),
             "dispatches": SIZE,
             "bytes_moved": maybe(SIZE),
             "unknown": COUNT,
@@ -79,6 +93,10 @@ SHARED: dict[str, Form] = {
             "bytes": COUNT,
             "external_bytes": COUNT,
         }
+    ),
+    "next_step": record({"command": TEXT, "effect": TEXT}),
+    "requires": record(
+        {"onnxruntime": maybe(TEXT), "opset": COUNT, "feature_level": maybe(TEXT), "device_types": TEXTS}
     ),
     "compared_output": record(
         {

@@ -44,6 +44,8 @@ _PLACED_NODE = record(
     }
 )
 _PLACEMENT: dict[str, Form] = {
+    "next": rows(ref("next_step")),
+    "requires": ref("requires"),
     "opset": COUNT,
     "feature_level": TEXT,
     "first_feature_level": TEXT,
@@ -83,7 +85,15 @@ _VERIFIED = record({**VERDICT, "ok": FLAG})
 COMPILE: Documents = {
     "a compiled program": (
         {**_WRITTEN, "opset": COUNT, "nodes": COUNT, "bytes": COUNT, **SIGNATURE, "notes": TEXTS, "rewrites": COUNT},
-        {**_COMPARED, "transfers": ref("transfers"), "seconds": SECONDS, "diff": TEXT, "verification": _VERIFIED},
+        {
+            **_COMPARED,
+            "next": rows(ref("next_step")),
+            "requires": ref("requires"),
+            "transfers": ref("transfers"),
+            "seconds": SECONDS,
+            "diff": TEXT,
+            "verification": _VERIFIED,
+        },
     ),
     "a program that differs from its source": ({**_WRITTEN, "opset": COUNT, "verification": _VERIFIED}, {}),
     "profiles": (
@@ -111,7 +121,7 @@ INSPECT: Documents = {
             "graph": record({"before": TEXT, "after": TEXT}),
             "nodes": record({"before": maybe(_BARE_NODES), "after": _BARE_NODES}),
         },
-        {},
+        {"requires": ref("requires")},
     ),
     "a model": (
         {
@@ -123,6 +133,7 @@ INSPECT: Documents = {
             "outputs": rows(ref("typed")),
             "constants": record({"count": COUNT, "bytes": COUNT}),
             "nodes": _BARE_NODES,
+            "requires": ref("requires"),
             "compiled": rows(by_name(TEXT)),
             "metadata": by_name(TEXT),
         },
@@ -131,7 +142,7 @@ INSPECT: Documents = {
     "a library": ({**_SOURCE, "library": LIBRARY}, {"target": TEXT}),
 }
 _REMARK: dict[str, Form] = {"rule": TEXT, "node": TEXT, "reason": TEXT, "places": TEXTS}
-_LISTS: dict[str, Form] = {kind: by_name(TEXT) for kind in ("codes", "rules", "operations", "targets")}
+_LISTS: dict[str, Form] = {kind: by_name(TEXT) for kind in ("codes", "rules", "operations", "targets", "words")}
 
 EXPLAIN: Documents = {
     "a program or a model": (
@@ -140,6 +151,7 @@ EXPLAIN: Documents = {
             **_TARGET,
             "nodes": record({"before": COUNT, "after": COUNT}),
             "rewrites": rows(ref("rewrite")),
+            "removed": rows(record({"cause": TEXT, "text": TEXT, "nodes": TEXTS})),
             "missed": rows(record({**_REMARK, "saves": maybe(COUNT)})),
             "lowerings": rows(record({"node": TEXT, "choice": TEXT, "places": TEXTS})),
             "passes": rows(record({"pass": TEXT, "seconds": SECONDS, "changed": FLAG})),
@@ -160,6 +172,7 @@ EXPLAIN: Documents = {
             "lowerings": TEXTS,
         },
     ),
+    "a word of the output": ({"word": TEXT, "text": TEXT, "forms": TEXTS, "see": TEXT}, {}),
     "a code": ({"code": TEXT, "title": TEXT, "why": TEXT, "example": TEXT, "fixed": TEXT}, {}),
     "a rule": (
         {

@@ -29,13 +29,22 @@ def keyed(facts: Mapping[str, str]) -> dict[str, str]:
     return {f"{PREFIX}{name}.{digest}": text for name, text in said.items()}
 
 
+def add_fact(model: ModelProto, name: str, text: str) -> None:
+    """Add a fact to a model that dmlc emitted; all its keys change, for they depend on all facts."""
+    (facts,), others = model_facts(model), other_entries(model)
+    del model.metadata_props[:]
+    for key, value in {**others, **keyed({**facts, name: text})}.items():
+        model.metadata_props.add(key=key, value=value)
+
+
 def model_facts(model: ModelProto | Mapping[str, str]) -> list[dict[str, str]]:
     """The facts of each compiled model that is part of ``model``: a ``dict`` by name for each of them.
 
     A merged model has several, a model that dmlc did not emit has none. ``model`` is a model, or its metadata as
     ``session.get_modelmeta().custom_metadata_map`` of ONNX Runtime gives it.
 
-    Facts are texts. Each model has ``version``, ``target`` and ``ledger`` (the rewrites). Some have more: ``session``
+    Facts are texts. Each model has ``version``, ``target``, ``ledger`` (the rewrites) and ``requires`` (the lowest ONNX
+    Runtime, opset and feature level, and the types of the device). Some have more: ``session``
     (targets with a provider), ``runs_on`` (the only provider that need run the model), ``profile`` (the sizes of a
     profile), ``dims`` (the bounds of dims), ``conditions`` (relations to check) and ``ranges`` (the promised bounds of
     inputs). All but ``version``, ``target`` and ``runs_on`` are JSON. Raises ``DmlcError`` E0556 (exit code 2) for

@@ -256,7 +256,7 @@ model m(x: f32[4, 3]) -> (y: f32[4]) {
     return y
 }
 """,
-    slip=("model m(x: f32[4, 3]) -> (y: f32[4]) {", "model m(x: f32[4, 3]) -> (y: f32[4, 1]) {"),
+    slip=("y = reduce_sum(x, axes=1)", "y = reduce_sum(x, axes=1, keepdims=false)"),
 )
 
 DIVISION_BY_ZERO = declare(

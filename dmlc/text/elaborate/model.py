@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dmlc.diagnostics import Diagnostic, DmlcError, Label, Span, fail, proposal
+from dmlc.diagnostics import Diagnostic, DmlcError, Help, Label, Span, fail, proposal, text_of
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.diagnostics.catalogue.source_advice import HIDDEN_DIM, UNUSED
 from dmlc.diagnostics.counted import counted
+from dmlc.diagnostics.fix import is_one_operand
 from dmlc.ir import Condition, Dim, DimExpr, OpError, TensorType, Value, dim_names
 from dmlc.ops.call import CallSite
 from dmlc.ops.ranges import range_of
@@ -20,6 +21,9 @@ from dmlc.text.elaborate.evaluate import Asked, at
 from dmlc.text.elaborate.scope import LITERALS, POISON, Frame, Unit
 from dmlc.text.elaborate.trampoline import run
 from dmlc.text.syntax import tree
+
+#: A longer expression is not repeated in a help.
+_LONGEST_HELP = 100
 
 
 class ModelReader:
@@ -215,7 +219,7 @@ class ModelReader:
                 codes.RESULT_TYPE,
                 message,
                 *labels,
-                help=proposal(f"write {result.name.text}: {found}", str(found), written.span),
+                help=_result_help(value, wanted, expr) or _declared_help(result.name.text, found, written.span),
             )
         for have, want in zip(found.shape, wanted.shape, strict=True):
             if self.unit.graph.dims.equal(have, want) is None:
@@ -228,6 +232,34 @@ class ModelReader:
         if equal is None:
             return all(isinstance(size, int) or size.is_polynomial for size in (have, want))
         return not equal
+
+
+def _declared_help(name: str, found: TensorType, span: Span) -> Help:
+    """The proposal to declare a result as it is."""
+    return proposal(f"write {name}: {found}", str(found), span)
+
+
+def _result_help(value: Value, wanted: TensorType, expr: tree.Expr) -> Help:
+    """The change of a result that makes it what is declared: reduced axes left out, and a cast; empty where these do
+    not suffice."""
+    node, found = value.producer, value.type
+    span = node.spans[0] if node is not None and node.spans else expr.span
+    text = text_of(span)
+    if (
+        node is not None
+        and getattr(node.attributes, "keepdims", False)
+        and text.endswith(")")
+        and "keepdims" not in text
+    ):
+        axes = {axis % found.rank for axis in getattr(node.attributes, "axes", ())}
+        if tuple([size for axis, size in enumerate(found.shape) if axis not in axes]) == wanted.shape:
+            text, found = f"{text[:-1]}, keepdims=false)", found.with_shape(wanted.shape)
+    if found.dtype is not wanted.dtype and found.shape == wanted.shape:
+        text = f"{text if is_one_operand(text) else f'({text})'} as {wanted.dtype.name}"
+        found = TensorType(wanted.dtype, found.shape)
+    if found != wanted or found == value.type or "\n" in text or len(text) > _LONGEST_HELP:
+        return ""
+    return proposal(f"write {text}", text, span)
 
 
 def _unsolved(name: str, span: Span) -> DmlcError:

@@ -130,6 +130,8 @@ def _help(start: str, tokens: Sequence[Token], token: Token, before: Token | Non
     if kind == "NL" and previous in _OPERATORS and accepts >= {"NAME", "NUMBER"}:
         return "a line goes on inside brackets: put the expression in ( )"
     if start in ("model_head", "def_head"):
+        if kind == "NL" and accepts == {"LBRACE"}:
+            return "put { at the end of this line"
         if kind == "COLON" and "LBRACE" in accepts:
             return "a block stands in braces: { return ... }"
         if accepts == {"NAME"} and kind == "LPAR":

@@ -402,7 +402,7 @@ def test_class_is_that_of_the_rewrites(
         (["m.onnx", "--ops", "?; operators"], 2, '"?; operators" cannot be decomposed'),
         (["m.onnx", "-o", "m.onnx"], 2, "OUT is SRC"),
         (["m.onnx", "-o", "m.py"], 2, "OUT is an .onnx file"),
-        (["-"], 2, "-o is needed"),
+        (["-"], 2, "give an output file"),
         ([], 2, "SRC is needed"),
         (["none.onnx"], 2, "none.onnx"),
     ],

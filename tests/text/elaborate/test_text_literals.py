@@ -75,7 +75,7 @@ def test_wrong_arithmetic(expression: str, code: str, column: int) -> None:
         ("y = k * (1 / 2)", "E0311", "k // 2"),
         ("y = (1 / 3) * k", "E0311", "k // 3"),
         ("y = k * (3 / 2)", "E0311", "k * 3 // 2"),
-        ("y = (k + k) * (1 / 8)", "E0311", "(k + k) // 8"),
+        ("y = (k + k) * (1 / 8)", "E0311", "write (k + k) // 8, which"),
         ("y = k + 1 / 2", "E0311", "(k as f32) + (1 / 2)"),
         ("y = 1 / 2 - k", "E0311", "(1 / 2) - (k as f32)"),
         ("y = k * 0.5", "E0311", "(k as f32) * 0.5"),
@@ -195,3 +195,22 @@ def test_a_number_without_dtype_names_the_way_out() -> None:
 def test_a_name_may_stand_for_a_number_or_a_list() -> None:
     lines = body_of(in_model("k = 1 + 1", "ax = [0]", "y = reduce_sum(x, axes=ax) * k", "return y"))
     assert lines == ["t0 = reduce_sum(x, axes=[0])", "y = t0 * 2.0", "return y"]
+
+
+@each_row(
+    ("statement", "code", "help", "mended"),
+    [
+        ("x + 1.5 * argmax(x)", "E0311", "cast the tensor: 1.5 * (argmax(x) as f32)", "x + 1.5 * (argmax(x) as f32)"),
+        ("exp(x) + relu(k)", "E0310", "cast one of them, such as (relu(k) as f32)", "exp(x) + (relu(k) as f32)"),
+        ("exp(x) + (k + k)", "E0310", "cast one of them, such as ((k + k) as f32)", "exp(x) + ((k + k) as f32)"),
+        ("softmax(k + k)", "E0309", "cast it, such as ((k + k) as f32)", "softmax(((k + k) as f32))"),
+        ("relu(k) ** -1", "E0320", "cast the base to a float first, such as (relu(k) as f32) ** -1",
+         "(relu(k) as f32) ** -1"),
+    ],
+)  # fmt: skip
+def test_a_cast_is_made_of_the_expression_that_was_written(statement: str, code: str, help: str, mended: str) -> None:
+    """It parses where it is pasted: the program with it has no mistake."""
+    (found,) = diagnostics(in_model(f"y = {statement}", "return y", inputs="x: f32[4, 3], k: i32[4, 3]"))
+    assert (found.code.id, found.help) == (code, help)
+    assert help.endswith(mended) or help[help.index("(") :] in mended
+    assert errors(in_model(f"y = {mended}", "return y", inputs="x: f32[4, 3], k: i32[4, 3]")) == []

@@ -149,9 +149,29 @@ def test_the_message_of_a_wrong_result_type() -> None:
   |                              ^^^^^^ written here
 3 |     return z
   |            - this is f32[N, 1]
-  = help: write y: f32[N, 1]; see: dmlc explain E0318
+  = help: write reduce_sum(x, axes=1, keepdims=false); see: dmlc explain E0318
 """
     )
+
+
+@each_row(
+    ("statement", "declared", "help"),
+    [
+        ("y = argmax(x, axes=[1])", "u8[N]", "write argmax(x, axes=[1], keepdims=false) as u8"),
+        ("y = argmax(x, axes=[1])", "u8[N, 1]", "write argmax(x, axes=[1]) as u8"),
+        ("y = x + x", "f16[N, 3]", "write (x + x) as f16"),
+        ("y = argmax(x, axes=[1])", "u32[N, 3]", "write y: u32[N, 1]"),
+        ("y = argmax(x, axes=[1])", "u32[3]", "write y: u32[N, 1]"),
+    ],
+)
+def test_the_help_for_a_wrong_result_keeps_what_was_declared(statement: str, declared: str, help: str) -> None:
+    """Axes of size 1 and a cast are all that may differ; else the help declares the result as it is."""
+    program = in_model(statement, "return y", inputs="x: f32[N, 3]", results=f"y: {declared}")
+    (found,) = diagnostics(program)
+    assert found.help == help
+    if declared[-2:] != "3]" or "as" in help:
+        mended = program.replace(statement, f"y = {help.removeprefix('write ')}")
+        assert types_of(mended) == [declared]
 
 
 @each_row(

@@ -1,0 +1,83 @@
+"""The commands that come next, each with what it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from dmlc import api
+from dmlc.api.fixed_sizes import FixedSizes, fixed_sizes
+from dmlc.cli.layout import WIDTH, wrapped
+from dmlc.cli.paste import pasteable
+from dmlc.diagnostics.counted import counted
+from dmlc.ir.fixed_shapes import FixedShape, shape_text
+from dmlc.placement.node import CPU, PROVIDER
+from dmlc.placement.report import Placement
+from dmlc.placement.requirements import Requirements
+
+
+class NextStep(Struct, frozen=True):
+    """A command to paste, and what it brings."""
+
+    command: str
+    effect: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"command": self.command, "effect": self.effect}
+
+
+def sizes_step(words: Sequence[str], program: api.Program) -> tuple[NextStep | None, FixedSizes | None]:
+    """Return the step that fixes the dynamic sizes, and the sizes; None where that makes no fused graph.
+
+    ``words`` are the command line that is repeated with the options that fix the sizes.
+    """
+    now = program.placement()
+    if not (now.dims or now.shapes) or not _is_divided(now):
+        return None, None
+    sizes = fixed_sizes(program)
+    if sizes is None:
+        return None, None
+    then = sizes.program.placement()
+    if not then.partitions or then.count(CPU) > now.count(CPU):
+        return None, sizes
+    return NextStep(pasteable([*words, *size_words(sizes.binding, sizes.shapes)]), fused_text(then)), sizes
+
+
+def _is_divided(placed: Placement) -> bool:
+    """Return whether a node runs on the CPU, or on the provider outside of a fused graph."""
+    return any(node.where == CPU or (node.where == PROVIDER and node.alone) for node in placed.nodes)
+
+
+def size_words(binding: Mapping[str, int], shapes: Mapping[str, FixedShape]) -> list[str]:
+    """The words of a command line that fix these sizes."""
+    words = [word for name, size in binding.items() for word in ("--bind", f"{name}={size}")]
+    return [*words, *[word for name, shape in shapes.items() for word in ("--shape", shape_text(name, shape))]]
+
+
+def fused_text(placed: Placement) -> str:
+    """The fused graphs, and what remains outside of them: ``1 fused graph of 79 nodes, nothing on the CPU``."""
+    fused = sum(node.partition is not None for node in placed.nodes)
+    alone = sum(node.where == PROVIDER and bool(node.alone) for node in placed.nodes)
+    on_cpu = placed.count(CPU)
+    parts = [
+        f"{counted(placed.partitions, 'fused graph')} of {counted(fused, 'node')}",
+        f"{counted(alone, 'node')} not fused" if alone else "",
+        f"{counted(on_cpu, 'node')} on the CPU" if on_cpu else "nothing on the CPU",
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def steps_text(steps: Iterable[NextStep]) -> str:
+    """The lines of ``next:``; what a command brings stands below it."""
+    out = ""
+    for step in steps:
+        out += f"{'        ' if out else '  next: '}{step.command}\n            {step.effect}\n"
+    return out
+
+
+def requires_line(required: Requirements) -> str:
+    """The line of what a model requires; empty where nothing exceeds the ordinary."""
+    text = required.text()
+    return wrapped(f"requires {text}", "  ", "         ", width_elsewhere=WIDTH) if text else ""

@@ -26,5 +26,5 @@ def untouched(source: ProgramSource, choice: Choice, program: Program) -> Progra
     graph = bound(graph, options.binding, options.shapes)
     promise(graph, options.ranges)
     plain = replace(options, target=load_target("onnx"), opset=own, only_rules=frozenset(), skip_rules=frozenset())
-    plain = replace(plain, narrow_f64=False, accumulate_f32=False, fuse_attention=False, expected=None, progress=None)
+    plain = replace(plain, narrow_f64=False, accumulate_f32=False, fuse_attention=False, progress=None)
     return Program(graph, plain)

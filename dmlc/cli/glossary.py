@@ -164,8 +164,7 @@ _WORDS = (
     GlossaryEntry(
         "ledger",
         "The list of all rewrites of one compilation, with the nodes before and after, and of the nodes that were "
-        "removed. --ledger OUT.json writes it, the model carries it, and dmlc.replay makes the same rewrites "
-        "again.",
+        "removed. --ledger OUT.json writes it, and the model carries it.",
         ("rewrite log",),
         "docs/determinism.md",
     ),

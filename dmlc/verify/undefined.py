@@ -84,7 +84,7 @@ class UndefinedElements:
             array[self.places] = np.asarray(fills[choice % len(fills)]).astype(array.dtype)
 
     def _integers(self) -> tuple[Any, ...]:
-        """The lowest, the largest, 0, 1, different ones, those of the defined elements.
+        """The computed ones, the lowest, the largest, 0, 1, different ones, those of the defined elements.
 
         Functions of two numbers may not tell the first four apart: a largest unsigned number squared wraps to 1.
         """
@@ -92,14 +92,14 @@ class UndefinedElements:
         if self.array.dtype.kind == "b":
             return False, True
         limits = np.iinfo(self.array.dtype)
-        found = (limits.min, limits.max, 0, 1, np.arange(2, 2 + count))
+        found = (self.array[self.places], limits.min, limits.max, 0, 1, np.arange(2, 2 + count))
         return (*found, np.resize(rest, count)) if rest.size else found
 
 
 #: The reason of a reduction over nothing.
 OVER_NOTHING = "a reduction over nothing, which ONNX does not define"
-#: The number of ways to fill undefined elements.
-_FILLS = 6
+#: The least number of ways to fill undefined elements, and the longest axis whose places are all tried.
+_FILLS, _SHORT_AXIS = 7, 16
 
 
 @dataclass(slots=True)
@@ -179,7 +179,7 @@ def _selected_nans(step: TraceStep) -> Iterator[UndefinedElements]:
         nans = [_spread_to(made, np.isnan(x)) for x in step.floats()]
         is_elementwise = step.op in ("max", "min", "clip", "relu", "sign") and all(x is not None for x in nans)
         places = np.logical_or.reduce(nans) if is_elementwise else np.ones(made.shape, bool)
-        fills = _numbers_instead(made) if made.dtype.kind == "f" else ()
+        fills = _numbers_instead(made) if made.dtype.kind == "f" else _places_instead(step, made[places])
         yield from _undefined(step, number, places, "a NaN reaches a selection in both", fills=fills)
 
 
@@ -322,6 +322,12 @@ def _numbers_instead(made: Array) -> tuple[Any, ...]:
     return np.nan, -largest, 0.0, largest, 1.0, -1.0
 
 
+def _places_instead(step: TraceStep, made: Array) -> tuple[Any, ...]:
+    """The computed places in an axis, and each other one if it is short."""
+    size = max([size for x in step.floats() for size in x.shape], default=1)
+    return made, *[(np.arange(made.size) + turn) % size for turn in range(min(size, _SHORT_AXIS))]
+
+
 def _may_overflow(step: TraceStep, arrays: list[Array]) -> bool:
     """Return whether a sum or a product of finite numbers may overflow in one order and not in another."""
     for x in arrays:
@@ -379,7 +385,7 @@ def dependent(found: Sequence[UndefinedElements], subject: Subject, feeds: Feeds
     shape then, and if it cannot be fed values on its way.
     """
     results: list[Array] = []
-    for choice in range(_FILLS):
+    for choice in range(max(_FILLS, *[len(one.fills) for one in found])):
         result = subject.run_patched(feeds, output, _patches(found, choice))
         if not isinstance(result, np.ndarray) or result.dtype.kind not in "fiub":
             return True

@@ -243,7 +243,7 @@ def test_verify_reads_the_artifact_back(capsys: pytest.CaptureFixture[str]) -> N
     assert command(capsys, "compile", "m.dml", "--target", "directml-only", "--verify", "3")[0] == 0
     code, out, err = command(capsys, "verify", "m.dml", "m.onnx")
     assert code == 0
-    assert "y: exact on 24" in out
+    assert out.startswith("same on 24 inputs: every number is equal")
     assert "m.onnx is computed by the reference: it makes no promise for the CPU provider" in err
     model = onnx.load("m.onnx")
     model.graph.node[0].op_type = "ReduceProd"

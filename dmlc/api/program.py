@@ -296,7 +296,7 @@ class Program:
         if kind == "onnx":
             from dmlc.runtime.weights import write_model
 
-            artifact = self._loading()
+            artifact = self.loadable()
             write_model(artifact.payload, path, source=artifact.folder, weights=weights)
         elif kind == "dml":
             beside = path.with_suffix(".npz")
@@ -309,7 +309,7 @@ class Program:
         else:
             files.write_bytes(path, self.to_bytes(kind, style))
 
-    def _loading(self) -> Artifact:
+    def loadable(self) -> Artifact:
         """The ONNX model to be written. Raises ``DmlcError`` E0431, E0554 where ONNX Runtime does not load it, which is
         asked only about nodes that dmlc passes on: it has been about those that dmlc makes."""
         if self.source_model is not None or any(node.op in _PASSED_ON for node in self.graph):
@@ -321,7 +321,7 @@ class Program:
     def _save_profiles(self, path: Path, weights: Placement | None) -> None:
         from dmlc.runtime.profiles import index_document, index_path, profile_path, write_profiles
 
-        found = [(dict(sizes), program._loading()) for sizes, program in self.profiles.items()]
+        found = [(dict(sizes), program.loadable()) for sizes, program in self.profiles.items()]
         for written in (index_path(path), *[profile_path(path, sizes) for sizes, _ in found]):
             files.spare_weights(self.source_graph, written)
         index = index_document(path, self.signature.name, self._places(), [sizes for sizes, _ in found])
@@ -448,8 +448,10 @@ class Program:
         profiles = {sizes: one.runner(threads=threads, backend=backend) for sizes, one in self.profiles.items()}
         return Runner(artifact, backend, threads, defaults=self._defaults(), profiles=profiles, places=self._places())
 
-    def verify(self, inputs: int, *, seed: int = 0) -> Verdict:
+    def verify(self, inputs: int, *, seed: int = 0, written: Path | None = None) -> Verdict:
         """Compare the emitted ONNX model with what was compiled, on seeded inputs that are built to break rewrites.
+
+        ``written`` is a file with that model, which is read in its place.
 
         An imported model runs on ONNX Runtime's CPU provider without optimizations. A program is computed by the
         reference; if it calls models, it runs as the ONNX model that no rule touched. The emitted model is read back
@@ -461,7 +463,7 @@ class Program:
         from dmlc.verify import verify_graph, verify_models
 
         model, source, original = self._emitted("onnx").payload, self.source_graph, self.source_model
-        result = model
+        result: Any = model if written is None else written
         if not self.target.runs_on_cpu:
             from dmlc.api.artifact_meaning import meaning
 

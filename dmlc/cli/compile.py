@@ -12,6 +12,7 @@ import json
 import sys
 import time
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -93,13 +94,14 @@ def run(args: argparse.Namespace, console: Console) -> int:
         if kind == "onnx":
             program.require_sound()
         progress("verifying")
-        verdict = None if args.verify is None else program.verify(args.verify, seed=args.verify_seed)
+        verdict, size = _verified(args, program, kind, output)
         if verdict is not None:
             console.say(verdict.to_text())
             console.warn(verdict.diagnostics)
         is_fine = verdict is None or verdict.ok
         progress("writing")
-        size = _write(args, program, kind, output) if is_fine else 0
+        if is_fine and not size:
+            size = _write(args, program, kind, output)
     console.warn(program.problems() if kind == "onnx" else program.diagnostics)
     if verdict is not None and not is_fine:
         console.document(_outcome(program, kind, output, verdict), ok=False)
@@ -178,11 +180,29 @@ def _artifact(args: argparse.Namespace, program: api.Program, kind: str, output:
     return api.emitted_to(program, kind, None if output == STDOUT else Path(output), args.style)
 
 
-def _write(args: argparse.Namespace, program: api.Program, kind: str, output: str) -> int:
-    """Write OUT and the ledger; the size of OUT. The ledger comes first, so that where OUT is, all is."""
+def _verified(args: argparse.Namespace, program: api.Program, kind: str, output: str) -> tuple[Verdict | None, int]:
+    """The verdict, and the size of OUT if it was verified as it was written; the ledger comes before it."""
+    if args.verify is None:
+        return None, 0
+    if kind != "onnx" or args.dry_run or output == STDOUT:
+        return program.verify(args.verify, seed=args.verify_seed), 0
+    from dmlc.api.verified import save_verified
+
+    path, ledger = Path(output), partial(_write_ledger, args, program)
+    given: dict[str, Any] = {"inputs": args.verify, "seed": args.verify_seed, "weights": args.weights}
+    verdict = save_verified(program, path, **given, first=ledger)
+    return verdict, path.stat().st_size if verdict.ok else 0
+
+
+def _write_ledger(args: argparse.Namespace, program: api.Program) -> None:
     if args.ledger is not None and not args.dry_run:
         files.spare_weights(program.source_graph, Path(args.ledger))
         files.write_bytes(Path(args.ledger), _ledger(program))
+
+
+def _write(args: argparse.Namespace, program: api.Program, kind: str, output: str) -> int:
+    """Write OUT and the ledger; the size of OUT. The ledger comes first, so that where OUT is, all is."""
+    _write_ledger(args, program)
     if args.dry_run or output == STDOUT:
         data = program.to_bytes(kind, args.style)
         if kind == "dxdispatch":

@@ -80,6 +80,19 @@ def write_model(
         files.write_bytes(path, placed.SerializeToString())
 
 
+def is_one_file(model: ModelProto, path: Path, source: Path | None, weights: Placement | None) -> bool:
+    """Return whether ``write_model`` writes one plain file: no weights go to a file beside it.
+
+    Raises ``OSError`` for a path that cannot be written, ``DmlcError`` as ``write_model``.
+    """
+    if not files.is_plain_output(path):
+        return False
+    outside = [external(t, source) for t in _tensors(model) if t.data_location == TensorProto.EXTERNAL]
+    size = sum([byte_size(t) or 0 for t in _tensors(model) if t.data_location != TensorProto.EXTERNAL])
+    placement = _placement(True, path, source, weights) if outside else "inline"
+    return size <= _MOST_INLINE and placement != "copy"
+
+
 def _check_inline(path: Path, size: int) -> None:
     if size > _MOST_INLINE:
         gib = f"{size / 2**30:.1f} GiB"

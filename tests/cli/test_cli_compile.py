@@ -395,7 +395,7 @@ def test_nothing_is_written_where_verifying_finds_a_difference(
     verdict = Verdict("equal" if ok else "different", ("exact",), seed=7, inputs=3, ran=3, reason="planted")
     asked: list[tuple[int, int]] = []
 
-    def verify(self: object, number: int, *, seed: int) -> Verdict:
+    def verify(self: object, number: int, *, seed: int, written: Path | None = None) -> Verdict:
         asked.append((number, seed))
         return verdict
 

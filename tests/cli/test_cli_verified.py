@@ -1,0 +1,62 @@
+"""``compile --verify``: what is compared is the file that gets the name of OUT."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from onnx import parser
+
+import dmlc
+from dmlc.runtime import weights
+from dmlc.verify import Verdict
+from tests.command_line import Run
+
+SMALL = """<ir_version: 8, opset_import: ["" : 17]> g (float[2, 3] x) => (float[2, 3] y)
+{ r = Relu(x) e = Exp(r) y = Neg(e) }"""
+
+
+@pytest.fixture(autouse=True)
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    onnx.save(parser.parse_model(SMALL), "small.onnx")
+
+
+def test_the_file_that_is_verified_is_the_file_that_is_written(
+    command_line: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The verdict is about bytes beside OUT, which get its name only then."""
+    seen: list[tuple[Path, bytes, bool]] = []
+    verify = dmlc.Program.verify
+
+    def watched(self: dmlc.Program, inputs: int, *, seed: int = 0, written: Path | None = None) -> Verdict:
+        assert written is not None
+        seen.append((written, written.read_bytes(), Path("out.onnx").exists()))
+        return verify(self, inputs, seed=seed, written=written)
+
+    monkeypatch.setattr(dmlc.Program, "verify", watched)
+    argv = ("compile", "small.onnx", "-o", "out.onnx", "--verify", "3")
+    assert command_line(*argv)[0] == 0
+    ((beside, data, there),) = seen
+    assert (beside.parent, there, Path("out.onnx").read_bytes()) == (Path(), False, data)
+    assert not beside.exists()
+
+
+def test_a_file_that_was_written_otherwise_does_not_get_the_name(
+    command_line: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = weights.write_model
+
+    def wrong(model: onnx.ModelProto, path: Path, **given: Any) -> None:
+        copy = onnx.ModelProto.FromString(model.SerializeToString())
+        copy.graph.node[-1].op_type = "Abs"
+        write(copy, path, **given)
+
+    monkeypatch.setattr(weights, "write_model", wrong)
+    before = sorted(Path().iterdir())
+    code, _, err = command_line("compile", "small.onnx", "-o", "out.onnx", "--verify", "3", "--ledger", "l.json")
+    assert code == 1
+    assert "E0562" in err or "E0563" in err
+    assert sorted(Path().iterdir()) == before

@@ -25,6 +25,7 @@ from dmlc.ir.history import CLASSES
 from dmlc.ops.call import CallSite
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.passes.manager import EXACT, REASSOCIATES, Pass, PassContext, PassManager
+from dmlc.runtime.graph_model import GraphModel
 from dmlc.targets import Target, load_target
 from tests.calls import add_call
 
@@ -95,24 +96,9 @@ def ledger(ctx: PassContext) -> list[tuple[str, str]]:
 
 def evaluate(graph: Graph, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
     """The outputs, by every operation's NumPy reference."""
-    binding: dict[str, Dim] = {}
-    values: dict[Value, Any] = {}
-    for value in graph.inputs:
-        array = feeds[value.name or ""]
-        values[value] = array
-        for dim, size in zip(value.shape, array.shape, strict=True):
-            if not isinstance(dim, int) and dim.name is not None:
-                binding[dim.name] = size
-    for node in graph:
-        assert node.op.reference is not None
-        arrays = [None if v is None else values[v] for v in node.operands]
-        out = node.op.reference(node.attributes.substitute(binding), *arrays)
-        for value, array in zip(node.results, out if isinstance(out, tuple) else (out,), strict=True):
-            shape = tuple(substitute(d, binding) for d in value.shape)
-            assert (array.dtype, array.shape) == (value.type.dtype.numpy, shape), node
-            values[value] = array
     assert len(graph.output.attributes_as(OutputAttributes).names) == len(graph.output.operands)
-    return [values[v] for _, v in graph.outputs]
+    found = GraphModel(graph).run(feeds)
+    return [found[name] for name, _ in graph.outputs]
 
 
 def random_feeds(graph: Graph, binding: Mapping[str, int] | None = None, seed: int = 0) -> dict[str, np.ndarray]:

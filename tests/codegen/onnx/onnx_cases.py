@@ -13,6 +13,7 @@ from dmlc.ir.dtype import DTYPES, bool_, i64
 from dmlc.ops import ALL_OPERATIONS, binary, choose, elementwise, index, matmul, move, normalize, reduce, scan, select
 from dmlc.ops.call import CallSite
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
+from dmlc.runtime.graph_model import GraphModel
 from tests.calls import add_call
 
 SOURCE = Source("folder/test.dml", "\n".join(f"line {i}" for i in range(1, 2000)))
@@ -79,20 +80,7 @@ def dtype_of(array: np.ndarray) -> DType:
 
 def evaluate(graph: Graph, feeds: Feeds) -> Feeds:
     """The outputs by the operations' NumPy references."""
-    binding: dict[str, Dim] = {}
-    values: dict[Value, Any] = {}
-    for value in graph.inputs:
-        values[value] = feeds[value.name or ""]
-        for dim, size in zip(value.shape, values[value].shape, strict=True):
-            if not isinstance(dim, int) and dim.name is not None:
-                binding[dim.name] = size
-    for node in graph:
-        assert node.op.reference is not None
-        out = node.op.reference(
-            node.attributes.substitute(binding), *[None if v is None else values[v] for v in node.operands]
-        )
-        values.update(zip(node.results, out if isinstance(out, tuple) else (out,), strict=True))
-    return {name: values[v] for name, v in graph.outputs}
+    return GraphModel(graph).run(feeds)
 
 
 def differences(

@@ -86,7 +86,7 @@ def run(
 
 
 def program_of(what: Runs) -> dmlc.Program:
-    """What is compiled of a model; a program as it is."""
+    """The program of a model; one that is a program as it is."""
     if isinstance(what, dmlc.Program):
         return what
     assert isinstance(what, ModelProto)

@@ -228,7 +228,7 @@ def _ascending(shape: Shape, limits: Floats, rng: Rng) -> Array:
 def _cancelling(shape: Shape, limits: Floats, rng: Rng) -> Array:
     """Sums along the last axis are 0, so that what is added to them decides."""
     data = np.asarray(rng.standard_normal(shape))
-    if shape:
+    if shape and data.size:
         turned = -data[..., ::-1]
         data = np.where(np.arange(shape[-1]) < shape[-1] // 2, data, turned)
         data[..., shape[-1] // 2] *= 1 - shape[-1] % 2

@@ -323,9 +323,9 @@ def _numbers_instead(made: Array) -> tuple[Any, ...]:
 
 
 def _places_instead(step: TraceStep, made: Array) -> tuple[Any, ...]:
-    """The computed places in an axis, and each other one if it is short."""
+    """The computed places in an axis, the first for all, the second, and each other one if the axis is short."""
     size = max([size for x in step.floats() for size in x.shape], default=1)
-    return made, *[(np.arange(made.size) + turn) % size for turn in range(min(size, _SHORT_AXIS))]
+    return made, 0, min(1, size - 1), *[(np.arange(made.size) + turn) % size for turn in range(min(size, _SHORT_AXIS))]
 
 
 def _may_overflow(step: TraceStep, arrays: list[Array]) -> bool:

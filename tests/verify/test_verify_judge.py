@@ -73,3 +73,16 @@ def test_a_long_sum_may_be_added_one_by_one() -> None:
     few = x[:64]
     near = np.sqrt(np.sum(few * few)) * np.float32(1 + 4e-4)
     assert judged(subject, {"x": few}, {"y": near}) == {"y": "different"}
+
+
+def test_each_place_of_an_axis_may_win_beside_a_nan() -> None:
+    """The sum of two places is 1 in any order of them, and 0 or 2 if both are the same."""
+    text = """model m(x: f32[1, 2, 2]) -> (y) {
+    y = reduce_sum(argmin(x - x, axes=[0, 1]), keepdims=false)
+    return y
+}"""
+    subject = GraphSubject(dmlc.compile(Source("m.dml", text), target="onnx").source_graph)
+    x = np.array([[[np.inf, 0], [-1, -np.inf]]], np.float32)
+    assert judged(subject, {"x": x}, {"y": np.array(0, np.uint32)}) == {"y": "unspecified"}
+    plain = np.nan_to_num(x, posinf=1, neginf=1)
+    assert judged(subject, {"x": plain}, {"y": np.array(1, np.uint32)}) == {"y": "different"}

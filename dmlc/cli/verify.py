@@ -78,6 +78,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
     located = found.location.to_text() if found.location is not None else f"{found.note}\n" if found.note else ""
     text = verdict.to_text(whole=console.verbose) + located
     console.result(verdict.headline() if console.quiet else text.rstrip("\n"))
+    if console.json:
+        console.say(verdict.headline())
     console.warn(verdict.diagnostics)
     location = None if found.location is None else found.location.to_json()
     fields = {"original": args.original, "result": args.result, **verdict.to_json(), "seconds": found.seconds}

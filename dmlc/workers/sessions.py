@@ -9,6 +9,7 @@ version)``, ``("missing", text)`` or ``("failed", text)``.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import queue
@@ -129,7 +130,8 @@ def limit_memory(weights: int) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     most = _MEMORY + _COPIES * weights
     soft = most if hard == resource.RLIM_INFINITY else min(most, hard)
-    resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+    with contextlib.suppress(OSError, ValueError):  # a system that does not know the limit
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:

@@ -99,6 +99,7 @@ KINDS: Mapping[str, ArgumentKind] = {
         lambda value: value is None or isinstance(value, str) or callable(value), "a command or a function"
     ),
     "state": ArgumentKind(lambda value: value is None or _is_path(value), "the path of a file"),
+    "written": ArgumentKind(lambda value: value is None or _is_path(value), "the path of a file"),
     "path": ArgumentKind(_is_path, "the path of a file"),
     "value": _TEXT,
     "model": _TEXT,

@@ -448,7 +448,7 @@ class Program:
         profiles = {sizes: one.runner(threads=threads, backend=backend) for sizes, one in self.profiles.items()}
         return Runner(artifact, backend, threads, defaults=self._defaults(), profiles=profiles, places=self._places())
 
-    def verify(self, inputs: int, *, seed: int = 0, written: Path | None = None) -> Verdict:
+    def verify(self, inputs: int, *, seed: int = 0, written: str | os.PathLike[str] | None = None) -> Verdict:
         """Compare the emitted ONNX model with what was compiled, on seeded inputs that are built to break rewrites.
 
         ``written`` is a file with that model, which is read in its place.
@@ -459,7 +459,7 @@ class Program:
         which differences pass; see ``docs/verify.md``. Where f64 is computed in f32, both sides compute it so.
         """
         check_argument("inputs", inputs, COUNT)
-        check_arguments(seed=seed)
+        check_arguments(seed=seed, written=written)
         from dmlc.verify import verify_graph, verify_models
 
         model, source, original = self._emitted("onnx").payload, self.source_graph, self.source_model

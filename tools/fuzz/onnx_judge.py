@@ -83,7 +83,8 @@ def _verdict(model: ModelProto, program: dmlc.Program, inputs: int, seed: int, *
     if narrowed:
         return program.verify(inputs, seed=seed)  # f64 computed in f32: so is what it is compared with
     sides = (lambda: OnnxSubject(model), lambda: OnnxSubject(program.to_onnx()))
-    return verify_sides(*sides, inputs=inputs, seed=seed, allowed=program.allowed, first=inputs * seed)
+    allowed = {*program.allowed, "reassociates"}  # kernels keep f16 in f32 or do not, and sum in orders of their own
+    return verify_sides(*sides, inputs=inputs, seed=seed, allowed=allowed, first=inputs * seed)
 
 
 def failures(program: FuzzModel, seed: int, *, inputs: int = 3) -> list[Failure]:

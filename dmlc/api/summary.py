@@ -22,7 +22,7 @@ def summary(signature: Signature, target: str, graphs: tuple[ir.Graph, ir.Graph]
             f"{signature.name} for {target}",
             f"inputs: {_listed([f'{name}: {type_}' for name, type_ in signature.inputs])}",
             f"outputs: {_listed([f'{name}: {type_}' for name, type_ in signature.outputs])}",
-            f"open dims: {_listed(list(dims))}",
+            f"dynamic sizes: {_listed(list(dims))}",
             f"operations: {nodes:,} (was {was:,}), {rewrites:,} rewrites",
         ]
     )

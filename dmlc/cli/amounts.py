@@ -9,8 +9,8 @@ from dmlc.cli.console import human_bytes
 from dmlc.importers.dim_text import dim_of_text
 from dmlc.ir import Dim, dim_names, substitute
 
-#: Terms of an expression of dims that are shown.
-_TERMS = 3
+#: The number of terms that are shown of an expression of dims.
+_TERMS = 1
 #: Functions in the names that exporters give to dims: ``Min(64, s50)``.
 _FUNCTIONS: Mapping[str, Callable[..., int]] = {"Min": min, "Max": max}
 
@@ -44,7 +44,7 @@ def _called(name: str, sizes: Mapping[str, int]) -> int | None:
 
 
 def amount_text(value: Dim | None, *, as_bytes: bool = False) -> str:
-    """The amount, of an expression the first terms: ``3 B * N * N + 19.0 kB * N + ...``."""
+    """The amount, of an expression the largest term: ``3 B * N * N + ...``."""
     if value is None:
         return "unknown"
     number: Callable[[int], str] = human_bytes if as_bytes else "{:,}".format

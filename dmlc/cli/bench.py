@@ -17,6 +17,7 @@ from dmlc.cli.console import Console, UsageError
 from dmlc.cli.inputs import add_inputs, feeds_of, given_inputs
 from dmlc.cli.options import add_compile_options, add_report_options, add_source
 from dmlc.cli.source import compile_source, open_source
+from dmlc.diagnostics.counted import counted
 from dmlc.ir.fixed_shapes import FixedShape, shape_text
 from dmlc.runtime import bench, bench_nodes
 from dmlc.runtime.session import has_directml, onnxruntime, session_options
@@ -91,5 +92,5 @@ def _measure(
 def _machine(backend: str, rounds: int) -> str:
     return (
         f"dmlc {__version__}, onnxruntime {onnxruntime().__version__} on {backend}, {platform.platform()}, "
-        f"Python {platform.python_version()}, medians of {rounds} rounds"
+        f"Python {platform.python_version()}, medians of {counted(rounds, 'round')}"
     )

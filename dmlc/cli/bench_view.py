@@ -122,7 +122,11 @@ def benchmark_text(found: Benchmark) -> str:
     nodes = sum(row.ran.microseconds for row in found.rows if row.ran and not row.inside)
     single = sum(row.alone for row in found.rows if row.alone is not None)
     rows.append(["sum", "", "", "", _text(found.dispatches), _size(found.bytes), _us(nodes), _us(single), ""])
-    return "\n".join([found.machine, *found.notes, "", table(rows) + _whole(found)])
+    return "\n".join([found.machine, *found.notes, "", table(rows, width=None) + _whole(found)])
+
+
+def _dispatches(number: int | None) -> str:
+    return f"{_text(number)} dispatch{'' if number == 1 else 'es'}"
 
 
 def _whole(found: Benchmark) -> str:
@@ -134,7 +138,7 @@ def _whole(found: Benchmark) -> str:
     ]
     if found.predicted is not None:
         lines.append(
-            f"dispatch.json says: {_text(found.dispatches)} dispatches at {cost.dispatch_us:g} us and "
+            f"dispatch.json says: {_dispatches(found.dispatches)} at {cost.dispatch_us:g} us and "
             f"{_size(found.bytes)} at {cost.bytes_per_us:g} bytes/us, {_us(found.predicted)} us"
         )
     if found.implied is not None:

@@ -11,6 +11,7 @@ import argparse
 
 from dmlc.cli.console import Console
 from dmlc.cli.fault_search import add_checks, add_search_options, check_search_options, search_arguments
+from dmlc.cli.layout import prose
 from dmlc.cli.source import open_source
 from dmlc.debugging import bisect
 
@@ -18,9 +19,7 @@ from dmlc.debugging import bisect
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="A", help="an .onnx model or a .dml program; - reads a program from stdin")
     add_checks(parser)
-    parser.add_argument(
-        "--from-end", action="store_true", help="check parts that reach to the end, fed with right values"
-    )
+    parser.add_argument("--from-end", action="store_true", help="check parts that reach to the end, on right inputs")
     parser.add_argument("--state", metavar="FILE", help="keep the runs in this file, and go on from it")
     add_search_options(parser)
 
@@ -31,7 +30,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         found = bisect(
             open_source(args), **search_arguments(args), from_end=args.from_end, state=args.state, progress=progress
         )
-    console.result(found.last_line() if console.quiet else found.to_text())
+    console.result(found.last_line() if console.quiet else prose(found.to_text(whole=console.verbose)))
     console.warn(found.diagnostics)
     console.document({"source": args.source, **found.to_json(), "summary": found.last_line()}, ok=found.found)
     return 0 if found.found else 1

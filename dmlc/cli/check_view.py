@@ -100,7 +100,7 @@ def _wrapped_row(line: str, hanging: str) -> str:
     if len(line) + 2 <= width:
         return f"  {line}\n"
     head, tail = line[: len(hanging) + 1], line[len(hanging) + 1 :]
-    text = wrapped(tail, " " * (len(head) + 2), "", width_elsewhere=WIDTH)
+    text = wrapped(tail, " " * (len(head) + 2), "")
     return f"  {head}{text.lstrip()}"
 
 

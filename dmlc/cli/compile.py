@@ -320,7 +320,7 @@ def _say_notes(console: Console, notes: Iterable[str]) -> None:
 
 def _where(args: argparse.Namespace, output: str) -> str:
     if args.dry_run:
-        return "dry run" if output == STDOUT else f"{output} (dry run, not written)"
+        return "dry run" if output == STDOUT else f"{output} (not written)"
     return "stdout" if output == STDOUT else output
 
 

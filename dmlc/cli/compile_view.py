@@ -171,4 +171,4 @@ def rewritten_text(program: api.Program, found: ModelComparison) -> str:
     old = None if found.before is None else found.before.facts.opset
     if old is not None and old != program.opset:
         text += f"{'; ' if text else ''}opset {old} -> {program.opset}"
-    return wrapped(f"rewritten: {text}", "  ", "           ", width_elsewhere=WIDTH) if text else ""
+    return wrapped(f"rewritten: {text}", "  ", "           ") if text else ""

@@ -19,6 +19,7 @@ from dmlc.api.decomposition import decompose, stayed
 from dmlc.cli.compile import STDOUT, check_apart
 from dmlc.cli.console import Console, UsageError
 from dmlc.cli.options import TARGETS, add_include, add_limits, add_report_options, add_source, limits_of
+from dmlc.cli.program_page import PROMISES
 from dmlc.cli.source import STDIN, open_source
 from dmlc.diagnostics.counted import counted
 from dmlc.passes.decompose import OPERATORS
@@ -105,7 +106,7 @@ def _report(console: Console, program: api.Program, output: str, size: int, seco
     is_exact = not program.defined and all(entry.rewrite_class == EXACT for entry in program.ledger)
     rewrite_class = EXACT if is_exact else REASSOCIATES
     parts = ", ".join(f"{number} {name}" for name, number in sorted(done.items())) or "nothing"
-    of_class = f", class {rewrite_class}" if done else ""
+    of_class = f", {PROMISES[rewrite_class]}" if done else ""
     console.say(f"{where}: {parts} decomposed, {counted(nodes, 'node')}{of_class}, {seconds:.2f} s")
     rows = stayed(program)
     for row in rows:

@@ -196,7 +196,7 @@ def _device_rows(device: DirectMLDevice, runtimes: Sequence[RuntimeDistribution]
 
 def _directml_advice(runtimes: Sequence[RuntimeDistribution]) -> str:
     if sys.platform != "win32":
-        return "DirectML is missing: it exists on Windows only. Models for it are checked here on ONNX Runtime's CPU."
+        return "DirectML is missing: it exists on Windows only. Models for it are checked on ONNX Runtime's CPU."
     names = list(dict.fromkeys(each.name for each in runtimes if each.imported)) or [_RUNTIME]
     wanted = package_to_install(_RUNTIME)
     if wanted == _RUNTIME:  # onnxruntime-directml has no wheel for this processor

@@ -24,16 +24,12 @@ def terminal_width() -> int | None:
         return None
 
 
-def wrapped(text: str, indent: str = "", hanging: str = "  ", width_elsewhere: int | None = None) -> str:
+def wrapped(text: str, indent: str = "", hanging: str = "  ") -> str:
     """One paragraph in lines of at most the terminal's width, the later ones indented by ``hanging`` too.
 
-    Where stdout is not a terminal, lines have at most ``width_elsewhere`` columns, names apart. Without it there is
-    one line.
+    Where stdout is not a terminal, lines have at most ``WIDTH`` columns, names apart.
     """
-    width = terminal_width() or width_elsewhere
-    if width is None:
-        return f"{indent}{text}\n"
-    width = max(width, len(indent) + len(hanging) + _LEAST)
+    width = max(terminal_width() or WIDTH, len(indent) + len(hanging) + _LEAST)
     lines = textwrap.wrap(
         text,
         width,
@@ -45,25 +41,33 @@ def wrapped(text: str, indent: str = "", hanging: str = "  ", width_elsewhere: i
     return "".join(f"{line}\n" for line in lines)
 
 
-def fitted(text: str) -> str:
-    """The text with the lines wrapped for which the terminal is too narrow; as it is if stdout is not a terminal."""
-    width = terminal_width()
-    if width is None:
-        return text
+def prose(text: str) -> str:
+    """The text with the lines wrapped that are longer than the terminal is wide, or than ``WIDTH`` elsewhere."""
+    width = terminal_width() or WIDTH
     out = ""
     for line in text.splitlines(keepends=True):
         start = line[: len(line) - len(line.lstrip())]
-        out += line if len(line) <= width + 1 else wrapped(line.strip(), start)
+        out += line if len(line.rstrip("\n")) <= width else wrapped(line.strip(), start)
     return out
 
 
-def table(rows: Iterable[Iterable[str]], indent: str = "") -> str:
-    """Columns, aligned, two spaces apart. On a terminal that is too narrow the widest cells take several lines."""
+def fitted(text: str) -> str:
+    """The text as ``prose`` if stdout is a terminal; else as it is, for it may hold programs to copy."""
+    return text if terminal_width() is None else prose(text)
+
+
+def table(rows: Iterable[Iterable[str]], indent: str = "", width: int | None = WIDTH) -> str:
+    """Columns, aligned, two spaces apart. Where lines are too long, the widest cells take several.
+
+    Lines are as long as the terminal is wide; elsewhere ``width`` columns, names apart, without end if None.
+    """
     cells = [list(row) for row in rows]
     widths = [max(len(row[i]) for row in cells if i < len(row)) for i in range(max(map(len, cells), default=0))]
-    width = terminal_width()
-    if width is not None:
-        _narrow(widths, width - len(indent) - 2 * (len(widths) - 1))
+    terminal = terminal_width()
+    longest = [max(_longest_word(row[i]) for row in cells if i < len(row)) for i in range(len(widths))]
+    most = terminal or width
+    if most is not None:
+        _narrow(widths, [_LEAST] * len(widths) if terminal else longest, most - len(indent) - 2 * (len(widths) - 1))
     out = ""
     for row in cells:
         columns = [_lines(cell, size) for cell, size in zip(row, widths, strict=False)]
@@ -74,15 +78,17 @@ def table(rows: Iterable[Iterable[str]], indent: str = "") -> str:
     return out
 
 
-def _narrow(widths: list[int], most: int) -> None:
-    """Make the widest columns narrower, until all together take at most so many characters."""
-    while sum(widths) > most and max(widths) > _LEAST:
-        widest = max(widths)
-        next_widest = max((width for width in widths if width < widest), default=0)
-        columns = [i for i, width in enumerate(widths) if width == widest]
-        spare = -(-(sum(widths) - most) // len(columns))
-        for i in columns:
-            widths[i] = max(widest - spare, next_widest, _LEAST)
+def _narrow(widths: list[int], least: list[int], most: int) -> None:
+    """Make the widest columns narrower, none below its ``least``, until together they take ``most`` characters."""
+    for _ in range(sum(widths) - most):
+        wide = [i for i, width in enumerate(widths) if width > least[i]]
+        if not wide:
+            return
+        widths[max(wide, key=widths.__getitem__)] -= 1
+
+
+def _longest_word(cell: str) -> int:
+    return max(map(len, cell.split()), default=0)
 
 
 def _lines(cell: str, width: int) -> list[str]:

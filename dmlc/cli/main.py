@@ -69,16 +69,17 @@ def _listed_commands() -> str:
 HELP = f"""\
 usage: dmlc COMMAND ...
 
-dmlc {__version__} makes ONNX models run correctly, and fully on the GPU, with DirectML; it has a small language for
-parts of models whose reductions, argmax and top-k must be right.
+dmlc {__version__} makes ONNX models run correctly, and fully on the GPU, with DirectML; it has a small
+language for parts of models whose reductions, argmax and top-k must be right.
 
 {_listed_commands()}
 options:
   -h, --help   show this; `dmlc help COMMAND` shows the options of a command
   --version    show the version
 
-exit codes: 0 fine; 1 the check failed (an error in the program, data that does not match, or the models differ);
-2 wrong usage, or a file of the command line cannot be opened or written; 3 a bug in dmlc
+exit codes: 0 fine; 1 the check failed (an error in the program, data that does not match, or the
+models differ); 2 wrong usage, or a file of the command line cannot be opened or written; 3 a bug in
+dmlc
 """
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from dmlc import api
 from dmlc.api.fixed_sizes import FixedSizes, fixed_sizes
-from dmlc.cli.layout import WIDTH, wrapped
+from dmlc.cli.layout import wrapped
 from dmlc.cli.paste import pasteable
 from dmlc.diagnostics.counted import counted
 from dmlc.ir.fixed_shapes import FixedShape, shape_text
@@ -80,4 +80,4 @@ def steps_text(steps: Iterable[NextStep]) -> str:
 def requires_line(required: Requirements) -> str:
     """The line of what a model requires; empty where nothing exceeds the ordinary."""
     text = required.text()
-    return wrapped(f"requires {text}", "  ", "         ", width_elsewhere=WIDTH) if text else ""
+    return wrapped(f"requires {text}", "  ", "         ") if text else ""

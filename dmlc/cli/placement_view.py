@@ -19,7 +19,7 @@ from dmlc.placement.transfers import Transfer
 
 #: The text names so many readers of a copy, the JSON document all.
 _MOST_READERS = 3
-_SIZES, _OPERAND = re.compile(r"open sizes: .*"), re.compile(r"operand \d+ \([^()]*\)")
+_SIZES, _OPERAND = re.compile(r"dynamic sizes: .*"), re.compile(r"operand \d+ \([^()]*\)")
 #: The text names so many nodes that depend on one thing.
 _MOST_NAMES = 2
 
@@ -66,11 +66,11 @@ def _groups_text(report: Placement) -> str:
 
 def kind_of_verdict(verdict: str) -> str:
     """The verdict without the sizes and operands of one node, so that it is that of many."""
-    return _OPERAND.sub("an operand", _SIZES.sub("open sizes", verdict))
+    return _OPERAND.sub("an operand", _SIZES.sub("dynamic sizes", verdict))
 
 
 #: The words for places; where the verdict says it there are none.
-_WHERE = {"provider": "on DirectML", "cpu": "on the CPU", "unknown": ""}
+_WHERE = {"provider": "on the GPU", "cpu": "on the CPU", "unknown": ""}
 
 
 def _rank(node: NodePlacement) -> int:

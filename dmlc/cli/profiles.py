@@ -72,7 +72,7 @@ def compile_profiles(args: argparse.Namespace, console: Console, output: str) ->
     if is_fine:
         fields["profiles"] = _report(args, console, program, output, source)
         fields["seconds"] = round(time.perf_counter() - start, 3)
-        shown = f"{fields['output']}{' (dry run, not written)' if args.dry_run else ''}"
+        shown = f"{fields['output']}{' (not written)' if args.dry_run else ''}"
         names = ", ".join(name for name, _ in next(iter(profiles)))
         console.say(f"{shown}: {counted(len(profiles), 'profile')} of {names}, {fields['seconds']:.2f} s")
     console.document(fields, ok=is_fine)
@@ -93,7 +93,7 @@ def _report(args: argparse.Namespace, console: Console, program: api.Program, ou
         size = len(one.to_bytes("onnx")) if args.dry_run else path.stat().st_size
         bound = argparse.Namespace(**{**vars(args), "bind": [*args.bind, *sizes], "profile": []})
         found = compare(one, args.source, size, 0.0, as_written(bound, one, source))
-        where = f"{path}{' (dry run, not written)' if args.dry_run else ''}"
+        where = f"{path}{' (not written)' if args.dry_run else ''}"
         console.say(f"{where}: {first_line(one, found)}")
         facts = {key: value for key, value in comparison_json(found).items() if key != "seconds"}
         rows.append({"sizes": dict(sizes), "file": str(path), "opset": one.opset, "bytes": size, **facts})

@@ -20,7 +20,7 @@ from dmlc.passes.manager import LedgerEntry
 from dmlc.text import LibraryError
 
 #: Promises of the classes of rewrites, in words.
-_PROMISES = {"exact": "same bits", "reassociates": "rounding may change", "range": "needs a value range"}
+PROMISES = {"exact": "same bits", "reassociates": "rounding may change", "range": "needs a value range"}
 #: Node names that are shown of one rewrite; -v and JSON have them all.
 _NAMES = 6
 
@@ -103,7 +103,7 @@ def _rewrites_text(ledger: Iterable[LedgerEntry], *, verbose: bool) -> str:
     summaries = {rule.name: rule.summary for rule in all_rules()}
     out = ""
     for (rule, rewrite_class), entries in sorted(by_rule.items(), key=lambda item: -len(item[1])):
-        promise = _PROMISES.get(rewrite_class, rewrite_class)
+        promise = PROMISES.get(rewrite_class, rewrite_class)
         out += wrapped(f"{len(entries)} {rule} ({promise}): {summaries.get(rule, entries[0].text)}", "  ", "    ")
         for entry in entries if verbose else entries[:1]:
             out += f"      {entry.text}\n" if verbose else ""
@@ -119,7 +119,7 @@ def missed_page(misses: Sequence[NearMiss]) -> str:
     for one in misses:
         # a rule that knows says so in its reason
         saves = f" (would save {counted(one.saves, 'node')})" if one.saves and " save " not in one.reason else ""
-        out += f"  {one.rule} at {one.node}: {one.reason}{saves}\n{_lines(one.spans)}"
+        out += wrapped(f"{one.rule} at {one.node}: {one.reason}{saves}", "  ", "    ") + _lines(one.spans)
     return out
 
 

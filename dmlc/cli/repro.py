@@ -12,6 +12,7 @@ import argparse
 from dmlc import api
 from dmlc.cli.console import Console, UsageError
 from dmlc.cli.fault_search import add_checks, add_search_options, check_search_options, search_arguments
+from dmlc.cli.layout import prose
 from dmlc.cli.source import check_is_source, open_source
 from dmlc.debugging import repro
 
@@ -19,7 +20,7 @@ from dmlc.debugging import repro
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="A", help="an .onnx model or a .dml program; - reads a program from stdin")
     parser.add_argument("-o", "--output", metavar="OUT.zip", required=True, help="the bundle to write")
-    help = "the value to start from (default: the first one that parts)"
+    help = "the value to start from (default: the first one that differs)"
     parser.add_argument("--value", metavar="NAME", help=help)
     add_checks(parser)
     add_search_options(parser)
@@ -34,7 +35,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     with console.progress(f"reducing {args.source}") as progress:
         found = repro(open_source(args), **search_arguments(args), value=args.value, progress=progress)
         found.save(args.output)
-    console.result(found.last_line(args.output) if console.quiet else found.to_text(args.output))
+    console.result(found.last_line(args.output) if console.quiet else prose(found.to_text(args.output)))
     ending = found.last_line(args.output)
     console.document({"source": args.source, "output": args.output, **found.to_json(), "summary": ending})
     return 0

@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_inputs(parser)
     parser.add_argument("--backend", choices=api.BACKENDS, help="where to run (default: dml where present, else cpu)")
     parser.add_argument("-o", "--output", metavar="OUT.npz", help="write the outputs, by name")
-    help = "do not check that the fed values keep the promised ranges of their inputs"
+    help = "do not check that the given values keep the promised ranges of their inputs"
     parser.add_argument("--trust-ranges", action="store_true", help=help)
     add_compile_options(parser)
     add_report_options(parser)

@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="an .onnx model, a .dml program, a .py file, an .npz file with expected outputs out::NAME, or a "
         ".dxdispatch.json file that DxDispatch ran",
     )
-    parser.add_argument("--locate", action="store_true", help="find the first value that parts, and its node")
+    parser.add_argument("--locate", action="store_true", help="find the first tensor that differs, and its node")
     add_comparison(parser, inputs="how many inputs")
     parser.add_argument(
         "--backend", metavar="A:B", help=f"where the sides run, as in cpu:reference: {', '.join(api.BACKENDS)}"

@@ -105,29 +105,30 @@ class BisectResult:
             "seconds": self.seconds,
         }
 
-    def to_text(self) -> str:
-        """Lines for people; the last one is the verdict."""
-        end = "to the end" if self.from_end else "from the start"
-        out = [
-            f"{step.nodes} of {self.nodes} nodes {end}, {counted(len(step.cut), 'value')} at the cut: {step.status}"
-            for step in self.steps
-        ]
-        out.append(self.message)
+    def to_text(self, *, whole: bool = False) -> str:
+        """Lines for people: the answer first, ``last_line`` last; with ``whole`` each part that was checked, too."""
+        out = [self.message]
         out += [f"  {detail}" for detail in self.details]
         if self.node is not None:
             out += self._evidence(self.node)
         elif self.region:
             out += [f"  {node}" for node in self.region]
+        end = "to the end" if self.from_end else "from the start"
+        for step in self.steps if whole else ():
+            part = f"{step.nodes} of {counted(self.nodes, 'node')} {end}"
+            out.append(f"  {part}, {counted(len(step.cut), 'value')} at the cut: {step.status}")
         out.append(self.last_line())
         return "\n".join(out) + "\n"
 
     def _evidence(self, node: NodeRecord) -> list[str]:
         others = ", ".join(str(other) for other in self.region if other != node)
         if self.alone:
-            return ["  alone, fed with right values, it is wrong"]
+            return ["  run without the other nodes, on right inputs, it is wrong"]
         out = []
         if self.alone is False:
-            out.append("  alone, fed with right values, it is right: the fault needs other nodes beside it")
+            out.append(
+                "  run without the other nodes, on right inputs, it is right: the fault needs the nodes around it"
+            )
         if others:
             out.append(f"  {'wrong together with' if self.alone is False else 'a kernel may join it with'}: {others}")
         if self.hidden:
@@ -138,7 +139,8 @@ class BisectResult:
 
     def last_line(self) -> str:
         """``FOUND | Add n | 8 runs | 0.61 s``."""
-        what = {FOUND: "FOUND", NOT_SHOWN: "NOT SHOWN", RANGE: f"RANGE | {len(self.region)} nodes"}[self.status]
+        region = counted(len(self.region), "node")
+        what = {FOUND: "FOUND", NOT_SHOWN: "NOT SHOWN", RANGE: f"RANGE | {region}"}[self.status]
         named = "" if self.node is None else f" | {self.node.operator} {self.node.name}"
         return f"{what}{named} | {counted(self.runs, 'run')} | {self.seconds:.2f} s"
 

@@ -13,6 +13,7 @@ from dmlc.debugging.constants import ConstantChange, compared
 from dmlc.debugging.graph_diff import attribute_details, body_details
 from dmlc.debugging.insides import Inside, NodeRecord
 from dmlc.debugging.value_pairs import ValuePair, value_pairs
+from dmlc.diagnostics.counted import counted
 from dmlc.onnx_schema.domains import imported_versions
 from dmlc.runtime.runnable import NotRunnable, RunFailed
 from dmlc.verify.comparison import DIFFERENT, SAME, Comparison, compare_values
@@ -98,12 +99,12 @@ class Location:
         out += [f"  reads {value}" for value in self.inputs]
         names = self.agreeing[:5]
         more = f" and {len(self.agreeing) - len(names)} more" if len(self.agreeing) > len(names) else ""
-        out.append(f"  behind it agree: {', '.join(names) or 'only inputs and initializers'}{more}")
+        out.append(f"  last matching tensors: {', '.join(names) or 'only inputs and initializers'}{more}")
         between = [node for node in self.behind if node not in (self.node, self.other_node)]
         if between:
             cut = "" if len(between) <= 10 else f" and {len(between) - 10} more"
             out.append(f"  between: {', '.join(map(str, between[:10]))}{cut}")
-        out.append(f"  {self.compared} of {self.held} values that both hold were compared")
+        out.append(f"  {self.compared} of {counted(self.held, 'value')} that both hold were compared")
         return "\n".join(out) + "\n"
 
 

@@ -97,9 +97,9 @@ class Repro:
         }
 
     def to_text(self, path: str) -> str:
-        """Lines for people; the last one names the bundle."""
-        size = f"{len(self.nodes)} of {self.whole} nodes, {self.model.ByteSize()} bytes"
-        out = [f"the smallest model with the fault: {size}", *(f"  {node}" for node in self.nodes)]
+        """Lines for people: the bundle and its size first, ``last_line`` last."""
+        size = f"{len(self.nodes)} of {counted(self.whole, 'node')}, {self.model.ByteSize()} bytes"
+        out = [f"{path}: the smallest model with the fault, {size}", *(f"  {node}" for node in self.nodes)]
         out += [f"  {detail}" for detail in self.details]
         shapes = ", ".join(f"{name} {list(np.shape(array))}" for name, array in self.inputs.items())
         out.append(f"  inputs: {shapes or 'none'}")
@@ -111,7 +111,7 @@ class Repro:
 
     def last_line(self, path: str) -> str:
         """``WRITTEN bug.zip | 1 of 95 nodes | 12 runs | 0.61 s``."""
-        size, runs = f"{len(self.nodes)} of {self.whole} nodes", counted(self.runs, "run")
+        size, runs = f"{len(self.nodes)} of {counted(self.whole, 'node')}", counted(self.runs, "run")
         return f"WRITTEN {path} | {size} | {runs} | {self.seconds:.2f} s"
 
 

@@ -88,7 +88,7 @@ class SearchSetup:
             raise fail(NOT_VERIFIED, f"the whole model cannot be checked: {error}") from None
         missing = [name for name in original.inputs if name not in feeds]
         if missing:
-            raise fail(INPUT_NAMES, f"input {missing[0]} is not fed", help=f"give --input {missing[0]}=FILE")
+            raise fail(INPUT_NAMES, f"input {missing[0]} is not given", help=f"give --input {missing[0]}=FILE")
         return self.checker.check(model, feeds), feeds
 
     def _tried(self, count: int, checker: BackendCheck) -> tuple[PartResult, Feeds]:
@@ -157,7 +157,7 @@ class SearchSetup:
         if name not in self._values:
             self._values |= self._computed(name)
         if name not in self._values:
-            raise LookupError(f"{name} is not a tensor that can be fed")
+            raise LookupError(f"{name} is not a tensor that can be given")
         return self._values[name]
 
     def _computed(self, name: str) -> dict[str, Any]:

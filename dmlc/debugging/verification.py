@@ -153,7 +153,7 @@ def _check_feeds(original: Inside, feeds: Mapping[str, Any]) -> None:
         FeedChecker(signature_of(original.subject.model.graph, checked=True)).check(feeds)
     missing = [name for name in original.subject.inputs if name not in feeds]
     if missing:
-        raise fail(INPUT_NAMES, f"input {missing[0]} is not fed", help=f"give --input {missing[0]}=FILE")
+        raise fail(INPUT_NAMES, f"input {missing[0]} is not given", help=f"give --input {missing[0]}=FILE")
 
 
 def _backends(text: str | None, *, alone: bool) -> tuple[str | None, str | None]:

@@ -33,8 +33,8 @@ _UNFOLDED = frozenset(
 )
 #: Operators whose result is a shape or a size.
 _SHAPES = frozenset(("Shape", "Size"))
-#: The beginning of the reason why a node with open sizes runs alone.
-OPEN_SIZES = "open sizes: "
+#: The beginning of the reason why a node with dynamic sizes is not fused.
+OPEN_SIZES = "dynamic sizes: "
 #: The reason why a node that has a kernel runs on the CPU.
 OF_SHAPES = "ONNX Runtime keeps computations on shapes on the CPU"
 

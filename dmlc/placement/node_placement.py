@@ -7,17 +7,17 @@ from msgspec import Struct
 from dmlc.ir import Dim
 from dmlc.placement.node import OF_SHAPES, OPEN_SIZES, PROVIDER, Finding, Looked
 
-#: The numbers of a node of f16 that runs alone may be those of sums in f16; in a fused graph they never are.
-HALF = "alone, it may compute in half"
+#: The numbers of a node of f16 that is not fused may be those of sums in f16; in a fused graph they never are.
+HALF = "not fused, it may compute in f16"
 
 
 class NodePlacement(Struct):
     """One node. ``where`` is provider, cpu, folded or unknown; ``why`` says it in words.
 
     ``directml`` are the operators it becomes, ``level`` the first feature level that suffices for them (None: no table
-    says). ``partition`` is the number of its fused graph, None where it runs alone, because of ``alone``. ``hangs_on``
-    says what the placement and the numbers depend on besides the model: types and the feature level of the device, the
-    release of onnxruntime, open sizes.
+    says). ``partition`` is the number of its fused graph, None where it is not fused, because of ``alone``.
+    ``hangs_on`` says what the placement and the numbers depend on besides the model: types and the feature level of
+    the device, the release of onnxruntime, dynamic sizes.
     """
 
     name: str
@@ -41,13 +41,13 @@ class NodePlacement(Struct):
         if first is not None:
             return f"{'fails' if first.effect == 'fails' else 'wrong numbers'}: {first.limit}"
         if self.where == PROVIDER:
-            return f"runs alone: {self.alone}" if self.alone else "in a fused graph"
+            return f"not fused: {self.alone}" if self.alone else "in a fused graph"
         return self.why
 
 
 def hangs_on(row: NodePlacement, looked: Looked) -> tuple[str, ...]:
     """List what the placement and the numbers of a node depend on besides the model, a few words each."""
     if row.where != PROVIDER:
-        return (*looked.depends_on, *(("open sizes",) if row.why == OF_SHAPES else ()))
+        return (*looked.depends_on, *(("dynamic sizes",) if row.why == OF_SHAPES else ()))
     sizes = (row.alone,) if row.alone.startswith(OPEN_SIZES) else ()
     return (*looked.depends_on, *sizes, *((HALF,) if row.alone and looked.half else ()))

@@ -18,7 +18,7 @@ def obstacles(report: Placement) -> list[str]:
     """List what keeps the model from being one fused graph wholly on the provider, a sentence for each operator and
     reason; empty where it is one.
 
-    Operators that turn fusion off or have no kernel come first, then those that only run alone.
+    Operators that turn fusion off or have no kernel come first, then those that are only not fused.
     """
     named: dict[tuple[int, str, str], list[str]] = defaultdict(list)
     for node in report.nodes:
@@ -48,7 +48,7 @@ def _obstacle(node: NodePlacement) -> tuple[int, str] | None:
     if node.where in (CPU, UNKNOWN):
         return 2 if node.why == OF_SHAPES else 1, node.why
     if node.where == PROVIDER and node.alone:
-        return 2, f"runs alone: {node.alone}"
+        return 2, f"not fused: {node.alone}"
     return None
 
 

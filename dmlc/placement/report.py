@@ -93,7 +93,7 @@ class Placement(Struct):
             f"{self.count(CPU)} on the CPU" if self.count(CPU) else "",
             f"{self.count(UNKNOWN)} unknown" if self.count(UNKNOWN) else "",
             f"{self.count(FOLDED)} computed while loading" if self.count(FOLDED) else "",
-            f"{alone} alone" if alone else "",
+            f"{alone} not fused" if alone else "",
         ]
         said = ", ".join(filter(None, parts))
         total = len(self.nodes)

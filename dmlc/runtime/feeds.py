@@ -45,7 +45,7 @@ class FeedChecker:
         each mistake: E0423 names, E0424 dtypes, E0425 shapes and bounds, E0426 relations between sizes.
         """
         if not isinstance(feeds, Mapping):
-            message = f"inputs are fed as a dict of arrays by name, not {type(feeds).__name__}"
+            message = f"inputs are given as a dict of arrays by name, not {type(feeds).__name__}"
             raise DmlcError(Diagnostic(codes.INPUT_NAMES, message))
         arrays: dict[str, Array] = {}
         problems: list[Diagnostic] = []
@@ -75,7 +75,7 @@ class FeedChecker:
             if name not in feeds:
                 if name in self.signature.optional:
                     continue
-                message = f"input {name} is not fed: it is {type_}"
+                message = f"input {name} is not given: it is {type_}"
                 problems.append(Diagnostic(codes.INPUT_NAMES, message, help=_feeding(name)))
                 continue
             found = _array(name, type_, feeds[name])

@@ -334,6 +334,6 @@ def test_a_program_prints_its_open_dims() -> None:
     """Declared or not, inside an expression too, each once; a dim that is fixed is not open."""
     text = "dim N in 1..8\nmodel m(x: f32[N, M], y: f32[2 * N, K], z: f32[K, M, 3]) -> (r) {\n    return x\n}\n"
     program = dmlc.compile(dmlc.Source(text, name="m.dml"), bind={"K": 4})
-    assert "open dims: N, M\n" in str(program)
+    assert "dynamic sizes: N, M\n" in str(program)
     closed = dmlc.compile(dmlc.Source(text, name="m.dml"), bind={"K": 4, "N": 1, "M": 2})
-    assert "open dims: none\n" in str(closed)
+    assert "dynamic sizes: none\n" in str(closed)

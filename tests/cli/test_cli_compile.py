@@ -434,7 +434,7 @@ def test_explain_a_model(command_line: Run) -> None:
     assert "      outer_sum, inner_sum -> " in out
     assert "      reduce_sum of reduce_sum\n" in command_line("explain", "small.onnx", "-v")[1]
     reason = "reduce_max of reduce_min is not a single reduction (would save 1 node)"
-    assert f"  merge-nested-reductions at outer_max: {reason}\n" in out
+    assert f" merge-nested-reductions at outer_max: {reason}" in " ".join(out.split())
     found = document(command_line("explain", "small.onnx", "--format", "json")[1])
     assert found["nodes"] == {"before": 5, "after": 4}
     (entry,) = [entry for entry in found["rewrites"] if entry["rule"] == "merge-nested-reductions"]

@@ -60,8 +60,9 @@ def missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         assert main(["explain", *argv, "--missed", "--format", "json"]) == 0
         found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["missed"]
         assert main(["explain", *argv, "--missed"]) == 0
-        text = capsys.readouterr().out
-        assert re.findall(r"^  (\S+) at (.+?): ", text, re.MULTILINE) == [(m["rule"], m["node"]) for m in found]
+        lines = capsys.readouterr().out
+        text = " ".join(lines.split())
+        assert re.findall(r"^  (\S+) at (.+?):[ \n]", lines, re.MULTILINE) == [(m["rule"], m["node"]) for m in found]
         for one in found:
             if one["saves"] and " save " not in one["reason"]:
                 assert f"{one['reason']} (would save {one['saves']} node" in text

@@ -164,9 +164,9 @@ def test_check_names_what_keeps_a_model_from_being_one_fused_graph(folder: Path,
         info.type.tensor_type.ClearField("shape")
     onnx.save(model, "alone.onnx")
     document = json.loads(command_line("check", "alone.onnx", "--format", "json")[1])
-    assert document["obstacles"] == ["NonZero n: runs alone: NonZero has no graph support"]
+    assert document["obstacles"] == ["NonZero n: not fused: NonZero has no graph support"]
     out = command_line("check", "alone.onnx", "-v")[1]
-    assert "not one fused graph: NonZero n: runs alone: NonZero has no graph support\n" in out
+    assert "not one fused graph: NonZero n: not fused: NonZero has no graph support\n" in out
     out = command_line("check", "m.onnx", "-v", *ALL)[1]
     assert "not one fused graph: 3 fused graphs that no value connects begin at Softmax y, Neg w, Exp z\n" in out
     assert "not one fused graph" not in command_line("check", "m.dml", "-v", "--shape", "x=2,3")[1]

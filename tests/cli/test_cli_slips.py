@@ -150,6 +150,7 @@ def test_output_fits_the_terminal(run: Run, monkeypatch: pytest.MonkeyPatch, col
 @pytest.mark.parametrize("width", [20, 40, 79, 300])
 def test_no_word_of_a_table_is_lost(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     rows = [["name", "a description of several words", "x" * 70], ["n", "", "short"], ["long name of it", "b", "y z"]]
+    monkeypatch.setenv("COLUMNS", "1000")
     whole = table(rows, "  ")
     assert max(map(len, whole.splitlines())) > 100
     monkeypatch.setenv("COLUMNS", str(width))

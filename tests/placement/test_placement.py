@@ -167,7 +167,7 @@ def test_neighbours_are_one_fused_graph() -> None:
 def test_an_open_size_breaks_it_and_a_binding_mends_it() -> None:
     found = report(chain(["N", 3]))
     assert (found.partitions, found.dims) == (0, ["N"])
-    assert {node.alone for node in found.nodes} == {"open sizes: N"}
+    assert {node.alone for node in found.nodes} == {"dynamic sizes: N"}
     assert report(chain(["N", 3]), binding={"N": 2}).partitions == 1
 
 

@@ -50,7 +50,7 @@ def test_what_matches_is_passed_on_in_order(signature: Signature) -> None:
 
 
 def test_names(signature: Signature) -> None:
-    assert problems(signature, good(x=...)) == [("E0423", "input x is not fed: it is f32[N, 8]")]
+    assert problems(signature, good(x=...)) == [("E0423", "input x is not given: it is f32[N, 8]")]
     assert problems(signature, good(flg=np.zeros(2, np.bool_))) == [("E0423", "the model has no input flg")]
     with pytest.raises(dmlc.DmlcError, match='did you mean "flag"'):
         FeedChecker(signature).check(good(flg=1))

@@ -1,4 +1,4 @@
-"""Errors of compiling and running: files of the command line and fed data (E04), targets and backends (E05)."""
+"""Errors of compiling and running: files of the command line and given data (E04), targets and backends (E05)."""
 
 from dmlc.diagnostics.code import declare
 
@@ -59,7 +59,7 @@ error[E0448]: constants.py has no function
 INPUT_NAMES = declare(
     "E0423",
     "inputs are missing or unknown",
-    """Every input of the model is fed, by its name, and nothing else is.""",
+    """Every input of the model is given, by its name, and nothing else is.""",
     example="""
 $ dmlc run head.dml --input imgae=image.npy
 error[E0423]: the model has no input imgae
@@ -70,8 +70,8 @@ error[E0423]: the model has no input imgae
 
 FED_DTYPE = declare(
     "E0424",
-    "fed data has another dtype",
-    """Arrays are fed in the dtype that the model declares; a silent conversion could change values. Python's own
+    "given data has another dtype",
+    """Arrays are given in the dtype that the model declares; a silent conversion could change values. Python's own
     numbers and lists of them are converted where every value fits.""",
     example="""
 program.run({"x": np.zeros((2, 3))})              # f64, the model wants f32
@@ -82,7 +82,7 @@ program.run({"x": np.zeros((2, 3))})              # f64, the model wants f32
 
 FED_SHAPE = declare(
     "E0425",
-    "fed data has another shape",
+    "given data has another shape",
     """The shape of an input has the declared number of axes and the declared sizes; a dim has one value in all
     inputs, which lies within its bounds.""",
     example="""
@@ -94,7 +94,7 @@ program.run({"x": np.zeros((2, 3), np.float32)})     # the model wants f32[N, 4]
 
 FED_CONDITION = declare(
     "E0426",
-    "the fed sizes break a relation",
+    "the given sizes break a relation",
     """Some relations between sizes cannot be proved while compiling, such as `5 <= N` for `top_k(x, k=5)`; they are
     checked when the sizes are known.""",
     example="""
@@ -133,7 +133,7 @@ OPSET_OUT_OF_RANGE = declare(
     "E0551",
     "the target does not take this opset",
     """Each target has a lowest and a highest ONNX opset. Above opset 21 the DirectML execution provider loses kernels
-    of basic operators (Reshape, Cast, TopK), so nodes would land on the CPU.""",
+    of basic operators (Reshape, Cast, TopK), so nodes would run on the CPU.""",
     example="""
 $ dmlc compile head.dml --opset 23
 error[E0551]: target directml takes opsets 11 to 21, not 23
@@ -205,7 +205,7 @@ MODELS_DIFFER = declare(
     lines before the verdict list them. Names of inner values and the order of nodes are not differences.""",
     example="""
 $ dmlc diff model.onnx other.onnx
-error[E0564]: different: 1 operators changed
+error[E0564]: different: 1 operator changed
 """,
     fixed="$ dmlc diff model.onnx copy_of_model.onnx",
     program=False,
@@ -277,7 +277,7 @@ error[E0557]: ONNX Runtime needs DirectML feature level 5.0, not 4.1
 OUT_OF_MEMORY = declare(
     "E0558",
     "not enough memory to run",
-    """A tensor of the program is larger than the memory that is left. Sizes may come from the fed arrays or from
+    """A tensor of the program is larger than the memory that is left. Sizes may come from the given arrays or from
     attributes such as the length of `iota`.""",
     example="""
 $ dmlc run big.dml --backend numpy
@@ -307,9 +307,9 @@ $ dmlc compile head.dml
 
 BROKEN_RANGE = declare(
     "E0445",
-    "fed data breaks a promised range",
+    "given data breaks a promised range",
     """The program, or `--range`, promises that every element of an input lies within a range and is not NaN, and
-    rewrites may rely on it. The data that is fed does not keep the promise. `--trust-ranges` skips the check.""",
+    rewrites may rely on it. The given data does not keep the promise. `--trust-ranges` skips the check.""",
     example="""
 $ dmlc run head.dml --input score=score.npy       # model head(score: f32[N] in 0.0..1.0) ...
 error[E0445]: input score holds 1.5 at [3], and it promises 0.0..1.0

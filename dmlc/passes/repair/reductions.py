@@ -176,7 +176,7 @@ class TopKBySearch(Rule[Match]):
             return Miss("searches of {0} need casts", (dtype,), x)
         size = x.shape[a.axis]
         if not isinstance(size, int):
-            return Miss("axis {0} has an open size: the cost of a search of it is not known", (a.axis,), x)
+            return Miss("axis {0} has a dynamic size: the cost of an argmax over it is not known", (a.axis,), x)
         rows = product([d for i, d in enumerate(x.shape) if i != a.axis])
         return _no_gain(_top_k(root, size), _searches(root, size), graph, rows)
 

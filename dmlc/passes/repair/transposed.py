@@ -51,7 +51,7 @@ class ExplicitTransposedPads(Rule[_TransposedMatch]):
 
     def check(self, match: _TransposedMatch, graph: Graph) -> Miss | None:
         if any(axis.explicit() is None for axis in match.axes):
-            return Miss("its pads depend on an open size, or are negative")
+            return Miss("its pads depend on a dynamic size, or are negative")
         return None
 
     def describe(self, match: _TransposedMatch) -> str:

@@ -1,0 +1,158 @@
+"""Output of commands: no banned word, right plurals, and lines of at most 100 columns, names apart."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import parser
+
+import dmlc.diagnostics.catalogue  # noqa: F401  fills CODES
+from dmlc.cli.main import VERBS
+from dmlc.diagnostics import CODES, Code
+from tests.cli.test_cli_documents import BYTES, TEXTS
+from tests.cli.test_cli_documents import VERBS as CALLS
+from tests.command_line import Run
+from tests.rows import each_row
+
+pytestmark = pytest.mark.usefixtures("sessions_here")
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+WIDTH = 100
+#: Words that must not be in the output, each with the words to write instead.
+BANNED = {
+    r"open (size|dim|rank)s?": "dynamic size",
+    r"(runs?|are|is) alone": "not fused",
+    r"lands? on": "runs on",
+    r"hangs? on": "requires, depends on",
+    r"transfers?": "CPU/GPU copy",
+    r"is fine for": "the result",
+    r"near[- ]miss(es)?": "missed rewrite",
+    r"fed": "given",
+    r"that parts|behind it agree": "that differs, last matching tensors",
+    r"(is|are) told|tells|is said": "is reported, prints",
+    r"as it stands|so many|strangers?|stray|habits?": "plain words",
+    r"doors?|rooms?|houses?|judges?": "entry point, memory, comparison",
+    r"the answer is no": "check failed",
+}
+#: Nouns that output counts; the plural of most has an s more.
+_NOUNS = {
+    noun: f"{noun}s" for noun in ("element", "error", "file", "graph", "input", "line", "model", "node", "operator")
+}
+_NOUNS |= {noun: f"{noun}s" for noun in ("output", "round", "run", "step", "value", "warning")}
+_NOUNS |= {"axis": "axes", "copy": "copies", "dispatch": "dispatches"}
+_NUMBER = r"(?<![\w.,^/=-])(?<!- )(?<!< )"
+WRONG_PLURAL = re.compile(rf"{_NUMBER}(1 ({'|'.join(_NOUNS.values())})|(?!1 )\d(?:[\d,]*\d)? ({'|'.join(_NOUNS)}))\b")
+#: A word that is a name, a path, an expression or a signature.
+_NAME = re.compile(r"\S*[\w)][./_@=\[(:|]\S+|\S*[a-z][A-Z]\S*|\S{25,}|--\S+")
+#: Lines of a diagnostic: each message, help and note is one line, and source is shown as it is.
+_OF_DIAGNOSTIC = re.compile(r"(error|warning|advice)\[|\s*= (help|note): |\s*\d* \| |\s*--> ")
+#: Sources: models and programs of the examples, and wrong ones.
+SOURCES = [
+    *("07_text_direction/ppocr_cls_mobile.onnx", "07_text_direction/model.dml", "04_detection_head/model.dml"),
+    *("06_jobs/nms.dml", "06_jobs/metrics.dml", "good.onnx", "ints.onnx", "broken.onnx", "sizes.onnx", "custom.onnx"),
+    *("types.dml", "syntax.dml", "cpu.dml", "nine.dml", "missing.onnx", "noise.onnx", "latin.dml"),
+]
+#: Commands that need no source.
+PAGES = [
+    *("--help", "ops", "ops --std", "targets", "doctor", "explain --list words", "explain --list codes"),
+    *(f"{verb} --help" for verb in VERBS),
+    *("compile --help-all", "decompose --list"),
+    *(f"explain {code}" for code in CODES),
+    *("bisect good.onnx --against other.onnx --inputs 2 -v", "verify good.onnx other.onnx --locate"),
+    "repro good.onnx --against other.onnx --inputs 2 -o bug.zip",
+]
+#: Commands that show program text, or values of one tensor a line.
+_SHOWS_TEXT = re.compile(r"(explain [EWI]\d|diff |verify |inspect |bench |compile .*--verify)")
+
+
+def wrong_words(text: str) -> list[str]:
+    return [
+        f"{line!r}: write {instead}"
+        for line in text.splitlines()
+        for pattern, instead in BANNED.items()
+        if re.search(rf"(?<![\w/.-])({pattern})(?![\w(=/.-])", line, re.IGNORECASE)
+    ]
+
+
+def wrong_plurals(text: str) -> list[str]:
+    return [line for line in text.splitlines() if WRONG_PLURAL.search(line)]
+
+
+def long_lines(text: str) -> list[str]:
+    """Return the lines with more than ``WIDTH`` columns if its names were short, diagnostics apart."""
+    return [
+        line
+        for line in text.splitlines()
+        if len(line) > WIDTH
+        and not _OF_DIAGNOSTIC.match(line)
+        and len(" ".join(_NAME.sub(lambda name: name[0][:8], line).split())) > WIDTH
+    ]
+
+
+@pytest.fixture
+def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_line: Run) -> Run:
+    """Run a command in a folder with the sources and check all that it prints."""
+    monkeypatch.chdir(tmp_path)
+    for folder in {source.partition("/")[0] for source in SOURCES if "/" in source}:
+        shutil.copytree(EXAMPLES / folder, folder)
+    for name, text in TEXTS.items():
+        if name.endswith(".dml"):
+            Path(name).write_text(text)
+        else:
+            onnx.save(parser.parse_model(text), name)
+    for name, data in BYTES.items():
+        Path(name).write_bytes(data)
+
+    def run(*words: str) -> tuple[int, str, str]:
+        code, out, err = command_line(*words)
+        assert not wrong_words(out + err), wrong_words(out + err)
+        assert not wrong_plurals(out + err), wrong_plurals(out + err)
+        if not _SHOWS_TEXT.match(" ".join(words)):
+            assert not long_lines(out + err), long_lines(out + err)
+        return code, out, err
+
+    return run
+
+
+@each_row("command", PAGES)
+def test_pages_are_in_plain_words(said: Run, command: str) -> None:
+    said(*command.split())
+
+
+@pytest.mark.parametrize("verb", [verb for verb in CALLS if verb not in ("run --input", "verify")])
+def test_output_is_in_plain_words(said: Run, verb: str) -> None:
+    @each_row("source", SOURCES)
+    def is_plain(source: str) -> None:
+        words = (verb.split()[0], source, *CALLS[verb])
+        said(*words, *(("-v",) if verb in ("compile", "check", "explain") else ()))
+
+    is_plain()
+
+
+@each_row("code", [code for code in CODES.values() if code.program], ids=str)
+def test_messages_are_in_plain_words(said: Run, code: Code) -> None:
+    Path("p.dml").write_text(code.example)
+    said("check", "p.dml", "-v")
+
+
+@each_row(
+    "text", ["2 open sizes", "It runs alone: N", "x is not fed", "lands on the CPU", "the first value that parts"]
+)
+def test_a_banned_word_is_found(text: str) -> None:
+    assert len(wrong_words(text)) == 1
+
+
+@each_row("text", ["1 nodes", "the 2 node", "12 runs, 1 dispatches", "1,024 element of it", "0 axis"])
+def test_a_wrong_plural_is_found(text: str) -> None:
+    assert wrong_plurals(text) == [text]
+
+
+def test_right_words_plurals_and_names_are_allowed() -> None:
+    text = "not fused: dynamic sizes: N; 1 node, 2 nodes, 2^63 - 1 elements, opset 1 values.x"
+    assert (wrong_words(text), wrong_plurals("1 node of 12 nodes; N - 1 runs")) == ([], [])
+    assert long_lines(" ".join(["word"] * 25)) != []
+    assert long_lines("name " + "/encoder/layer.0/attention_1/MatMul_output_0 " * 3) == []

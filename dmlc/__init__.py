@@ -45,7 +45,7 @@ _MODULE_OF = {
 }
 _NAME_THERE = {"Source": "TextSource", "bool": "bool_"}
 #: Modules that users reach as attributes, without an import of their own.
-_MODULES = ("api", "debugging", "std", "testing", "verify")
+_MODULES = ("api", "debugging", "std", "testing", "verifying")
 
 
 def __getattr__(name: str) -> object:

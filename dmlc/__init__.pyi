@@ -6,7 +6,7 @@ from dmlc import api as api
 from dmlc import debugging as debugging
 from dmlc import std as std
 from dmlc import testing as testing
-from dmlc import verify as verify
+from dmlc import verifying as verifying
 from dmlc.api import Program as Program
 from dmlc.api import TextSource as Source
 from dmlc.api import compile as compile

@@ -16,10 +16,10 @@ from dmlc.api.sources import ProgramSource
 from dmlc.debugging.verification import locate
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue.runs import NO_RANDOM_SIZES
-from dmlc.verify.graph_subject import graph_interface
-from dmlc.verify.inputs import SIZES, NoInputs, filled
-from dmlc.verify.models import DEFAULT_CLASSES, DEFAULT_INPUTS
-from dmlc.verify.patterns import PATTERNS
+from dmlc.verifying.graph_subject import graph_interface
+from dmlc.verifying.inputs import SIZES, NoInputs, filled
+from dmlc.verifying.models import DEFAULT_CLASSES, DEFAULT_INPUTS
+from dmlc.verifying.patterns import PATTERNS
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy

@@ -13,8 +13,8 @@ from dmlc.diagnostics.catalogue.runs import RUNTIME_FAILED
 from dmlc.onnx_schema.domains import imported_versions
 from dmlc.onnx_schema.inlining import inlined
 from dmlc.placement.advice import spans_by_place
-from dmlc.verify.kernels import refused_kernels
-from dmlc.verify.load_phase import LoadRefusal, load_phase
+from dmlc.verifying.kernels import refused_kernels
+from dmlc.verifying.load_phase import LoadRefusal, load_phase
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto

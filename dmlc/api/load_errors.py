@@ -11,7 +11,7 @@ from dmlc.onnx_schema.domains import plain_domain
 if TYPE_CHECKING:
     from onnx import NodeProto
 
-    from dmlc.verify.load_phase import LoadRefusal
+    from dmlc.verifying.load_phase import LoadRefusal
 
 
 def source_error(refusal: LoadRefusal) -> Diagnostic:

@@ -36,7 +36,7 @@ def blaming(model: ModelProto | None) -> Iterator[None]:
             raise
         except Exception:
             from dmlc.api.load_errors import source_error
-            from dmlc.verify.load_phase import load_phase
+            from dmlc.verifying.load_phase import load_phase
 
             refusal = None if model is None else load_phase(model).refusal
             if refusal is None:

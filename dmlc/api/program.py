@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from dmlc.codegen.numpy import Style
     from dmlc.placement.report import Placement as Report
     from dmlc.runtime.weights import Placement
-    from dmlc.verify import Verdict
+    from dmlc.verifying import Verdict
 
 #: Backends that can run a program.
 BACKENDS: tuple[str, ...] = ("dml", "cpu", "numpy", "reference")
@@ -460,7 +460,7 @@ class Program:
         """
         check_argument("inputs", inputs, COUNT)
         check_arguments(seed=seed, written=written)
-        from dmlc.verify import verify_graph, verify_models
+        from dmlc.verifying import verify_graph, verify_models
 
         model, source, original = self._emitted("onnx").payload, self.source_graph, self.source_model
         result: Any = model if written is None else written

@@ -13,7 +13,7 @@ from dmlc.workers import SESSIONS
 if TYPE_CHECKING:
     from dmlc.api.program import Program
     from dmlc.runtime.weights import Placement
-    from dmlc.verify import Verdict
+    from dmlc.verifying import Verdict
 
 
 def save_verified(

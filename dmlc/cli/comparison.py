@@ -6,7 +6,7 @@ import argparse
 
 from dmlc.cli.console import UsageError
 from dmlc.cli.inputs import add_given_inputs
-from dmlc.verify import DEFAULT_INPUTS
+from dmlc.verifying import DEFAULT_INPUTS
 
 
 def add_comparison(parser: argparse.ArgumentParser, *, inputs: str) -> None:

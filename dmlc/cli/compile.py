@@ -29,7 +29,7 @@ from dmlc.targets import load_target, target_names
 
 if TYPE_CHECKING:
     from dmlc.codegen.artifact import Artifact
-    from dmlc.verify import Verdict
+    from dmlc.verifying import Verdict
 
 STDOUT = "-"
 #: The options that most people need; ``--help-all`` shows the others too.

@@ -16,7 +16,7 @@ from dmlc.cli.source import compile_source, open_source
 from dmlc.diagnostics import Diagnostic
 from dmlc.diagnostics.counted import counted
 from dmlc.runtime.profiles import index_path, profile_path
-from dmlc.verify import Verdict
+from dmlc.verifying import Verdict
 
 
 def check_profile_usage(args: argparse.Namespace, kind: str, is_stdout: bool) -> None:

@@ -26,8 +26,8 @@ from dmlc.debugging import LocatedVerdict, locate
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Array, Graph
 from dmlc.runtime import dxdispatch_files, files
-from dmlc.verify import Verdict, verify_results
-from dmlc.verify.verdict import NOT_VERIFIED
+from dmlc.verifying import Verdict, verify_results
+from dmlc.verifying.verdict import NOT_VERIFIED
 
 _DISPATCHES = ".dxdispatch.json"
 

@@ -26,8 +26,8 @@ from dmlc.diagnostics.catalogue.runs import NOT_VERIFIED as NOTHING_VERIFIED
 from dmlc.diagnostics.catalogue.searches import NOT_SHOWN as FAULT_NOT_SHOWN
 from dmlc.diagnostics.catalogue.searches import OPEN_RANGE
 from dmlc.diagnostics.counted import counted
-from dmlc.verify.inputs import Feeds
-from dmlc.verify.models import DEFAULT_INPUTS
+from dmlc.verifying.inputs import Feeds
+from dmlc.verifying.models import DEFAULT_INPUTS
 
 FOUND, NOT_SHOWN, RANGE = "found", "not shown", "range"
 #: A search gives up after this many models that could not be checked.

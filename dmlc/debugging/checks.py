@@ -21,12 +21,12 @@ from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue.searches import NO_ANSWER
 from dmlc.runtime import files
 from dmlc.runtime.runnable import NotRunnable, RunFailed
-from dmlc.verify.check import verify_given
-from dmlc.verify.comparison import DIFFERENT
-from dmlc.verify.inputs import Feeds
-from dmlc.verify.subject import Subject
-from dmlc.verify.tolerance import EXACT, REASSOCIATES, Tolerance
-from dmlc.verify.verdict import Verdict
+from dmlc.verifying.check import verify_given
+from dmlc.verifying.comparison import DIFFERENT
+from dmlc.verifying.inputs import Feeds
+from dmlc.verifying.subject import Subject
+from dmlc.verifying.tolerance import EXACT, REASSOCIATES, Tolerance
+from dmlc.verifying.verdict import Verdict
 
 GOOD, BAD, SKIP = "good", "bad", "skip"
 #: Exit codes of a command as ``git bisect run`` reads them: https://git-scm.com/docs/git-bisect

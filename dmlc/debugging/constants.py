@@ -17,7 +17,7 @@ from dmlc.importers.weights import external, read_external
 from dmlc.ir import Array
 from dmlc.onnx_schema.domains import plain_domain
 from dmlc.onnx_schema.types import DTYPE_OF
-from dmlc.verify.worst import WorstElement, worst_element
+from dmlc.verifying.worst import WorstElement, worst_element
 
 
 def type_name(elem_type: int) -> str:

@@ -16,10 +16,10 @@ from dmlc.debugging.value_pairs import ValuePair, value_pairs
 from dmlc.diagnostics.counted import counted
 from dmlc.onnx_schema.domains import imported_versions
 from dmlc.runtime.runnable import NotRunnable, RunFailed
-from dmlc.verify.comparison import DIFFERENT, SAME, Comparison, compare_values
-from dmlc.verify.inputs import Feeds
-from dmlc.verify.tolerance import REASSOCIATES, Tolerance
-from dmlc.verify.worst import WorstElement, worst_element
+from dmlc.verifying.comparison import DIFFERENT, SAME, Comparison, compare_values
+from dmlc.verifying.inputs import Feeds
+from dmlc.verifying.tolerance import REASSOCIATES, Tolerance
+from dmlc.verifying.worst import WorstElement, worst_element
 
 #: Values that become outputs at once: all of them together may not fit in memory, and few are needed as a rule.
 BATCH = 64

@@ -21,12 +21,12 @@ from dmlc.onnx_schema.nested import graphs_of
 from dmlc.runtime.graph_model import names_in
 from dmlc.runtime.opaque_nodes import OpaqueNodes
 from dmlc.runtime.runnable import RunFailed
-from dmlc.verify.graph_subject import GraphSubject
-from dmlc.verify.inputs import Feeds
-from dmlc.verify.models import CodeSubject, RunnableSubject
-from dmlc.verify.onnx_interface import interfaces
-from dmlc.verify.onnx_subject import OnnxSubject
-from dmlc.verify.subject import Subject, op_key
+from dmlc.verifying.graph_subject import GraphSubject
+from dmlc.verifying.inputs import Feeds
+from dmlc.verifying.models import CodeSubject, RunnableSubject
+from dmlc.verifying.onnx_interface import interfaces
+from dmlc.verifying.onnx_subject import OnnxSubject
+from dmlc.verifying.subject import Subject, op_key
 
 
 @dataclass(frozen=True, slots=True)

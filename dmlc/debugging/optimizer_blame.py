@@ -7,9 +7,9 @@ from typing import Any
 
 from dmlc.runtime.runnable import NotRunnable, RunFailed
 from dmlc.targets.target import load_data
-from dmlc.verify.comparison import DIFFERENT, compare
-from dmlc.verify.inputs import Feeds
-from dmlc.verify.subject import Subject
+from dmlc.verifying.comparison import DIFFERENT, compare
+from dmlc.verifying.inputs import Feeds
+from dmlc.verifying.subject import Subject
 
 #: A transformer that runs at two levels has the level in its name (onnxruntime, graph_transformer_utils.cc).
 _ENDS = ("", "L1", "L2")

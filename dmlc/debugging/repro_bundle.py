@@ -28,9 +28,9 @@ from dmlc.onnx_schema.nested import graphs_of, holds_graphs
 from dmlc.onnx_schema.types import element_name
 from dmlc.runtime import dxdispatch_files, files
 from dmlc.runtime.distributions import runtime_distributions
-from dmlc.verify.onnx_interface import is_exotic
-from dmlc.verify.tolerance import TOLERANCES, Tolerance
-from dmlc.verify.worst import worst_element
+from dmlc.verifying.onnx_interface import is_exotic
+from dmlc.verifying.tolerance import TOLERANCES, Tolerance
+from dmlc.verifying.worst import worst_element
 
 _DISPATCHES = "fault.dxdispatch.json"
 

@@ -28,8 +28,8 @@ from dmlc.diagnostics.catalogue.searches import NOT_SHOWN
 from dmlc.diagnostics.counted import counted
 from dmlc.runtime import files
 from dmlc.runtime.runnable import NoEvidence, NotRunnable, RunFailed
-from dmlc.verify.models import DEFAULT_INPUTS
-from dmlc.verify.tolerance import asked_tolerance
+from dmlc.verifying.models import DEFAULT_INPUTS
+from dmlc.verifying.tolerance import asked_tolerance
 
 #: Models that are checked at most; the reduction ends with what it has then.
 MOST_RUNS = 500

@@ -27,11 +27,11 @@ from dmlc.diagnostics import did_you_mean, fail
 from dmlc.diagnostics.catalogue.runs import INPUT_NAMES, NO_BACKEND, NOT_VERIFIED, UNKNOWN_CHOICE
 from dmlc.diagnostics.limits import Limits
 from dmlc.runtime.runnable import NoEvidence, NotRunnable, RunFailed
-from dmlc.verify.check import verify_sides
-from dmlc.verify.inputs import SIZES, Feeds, NoInputs, feeds_of
-from dmlc.verify.subject import Subject
-from dmlc.verify.tolerance import EXACT, REASSOCIATES, asked_tolerance
-from dmlc.verify.verdict import NOT_VERIFIED as UNVERIFIED
+from dmlc.verifying.check import verify_sides
+from dmlc.verifying.inputs import SIZES, Feeds, NoInputs, feeds_of
+from dmlc.verifying.subject import Subject
+from dmlc.verifying.tolerance import EXACT, REASSOCIATES, asked_tolerance
+from dmlc.verifying.verdict import NOT_VERIFIED as UNVERIFIED
 
 #: Is called with the name of each step of a search as it begins.
 Report = Callable[[str], None]

@@ -16,7 +16,7 @@ from dmlc.debugging.checks import BAD, GOOD, SKIP, PartResult
 from dmlc.diagnostics import DmlcError, fail
 from dmlc.diagnostics.catalogue.searches import OTHER_STATE
 from dmlc.runtime import files
-from dmlc.verify.inputs import Feeds
+from dmlc.verifying.inputs import Feeds
 
 _SCHEMA = 1
 _STORED_KINDS = "fiubUS"

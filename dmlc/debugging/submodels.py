@@ -16,8 +16,8 @@ from dmlc.debugging.constants import Constant, constant_of
 from dmlc.debugging.insides import NodeRecord, record_of
 from dmlc.onnx_schema.nested import graphs_of, values_read_by
 from dmlc.runtime.runnable import NotRunnable, RunFailed
-from dmlc.verify.inputs import Feeds
-from dmlc.verify.onnx_subject import OnnxSubject
+from dmlc.verifying.inputs import Feeds
+from dmlc.verifying.onnx_subject import OnnxSubject
 
 _TENSOR = re.compile(r"tensor\((\w+)\)")
 _WRAPPED = re.compile(r"(seq|optional)\((.*)\)")

@@ -24,13 +24,13 @@ from dmlc.diagnostics.limits import Limits
 from dmlc.runtime.feeds import FeedChecker
 from dmlc.runtime.python_file import PythonFile
 from dmlc.runtime.runnable import NoEvidence, NotRunnable, RunFailed
-from dmlc.verify.check import BY_OPTIMIZER, verify_given, verify_sides
-from dmlc.verify.comparison import DIFFERENT
-from dmlc.verify.graph_subject import GraphSubject
-from dmlc.verify.models import DEFAULT_CLASSES, DEFAULT_INPUTS, CodeSubject, RecordedSubject, RunnableSubject
-from dmlc.verify.subject import Subject
-from dmlc.verify.tolerance import REASSOCIATES, Tolerance, asked_tolerance
-from dmlc.verify.verdict import NOT_VERIFIED, Verdict
+from dmlc.verifying.check import BY_OPTIMIZER, verify_given, verify_sides
+from dmlc.verifying.comparison import DIFFERENT
+from dmlc.verifying.graph_subject import GraphSubject
+from dmlc.verifying.models import DEFAULT_CLASSES, DEFAULT_INPUTS, CodeSubject, RecordedSubject, RunnableSubject
+from dmlc.verifying.subject import Subject
+from dmlc.verifying.tolerance import REASSOCIATES, Tolerance, asked_tolerance
+from dmlc.verifying.verdict import NOT_VERIFIED, Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from onnx import ModelProto, TensorProto, helper, parser
 
 import dmlc
 from dmlc.diagnostics import DmlcError
-from dmlc.verify import load_phase as phases
+from dmlc.verifying import load_phase as phases
 from dmlc.workers import SESSIONS
 from tests.command_line import Run
 from tests.rows import each_row

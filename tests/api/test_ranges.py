@@ -18,7 +18,7 @@ from dmlc.codegen.onnx.metadata import model_facts
 from dmlc.diagnostics import Source
 from dmlc.ops.ranges import broken_by, into_range
 from dmlc.text import format_source
-from dmlc.verify import verify_models
+from dmlc.verifying import verify_models
 from tests.command_line import Run
 from tests.rows import each_row
 

@@ -104,10 +104,10 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 }
 #: Public names that users call on what dmlc gave them, with no value of their own, or that dmlc itself calls.
 NOT_TESTED = {
-    "DType.holds", "Diagnostic.in_file", "Diagnostic.labelled", "Diagnostic.of", "Repro.last_line", "Repro.to_text",
-    "Source.line", "Source.python",
+    "BisectResult.to_text", "DType.holds", "Diagnostic.in_file", "Diagnostic.labelled", "Diagnostic.of",
+    "Repro.last_line", "Repro.to_text", "Source.line", "Source.python",
 }  # fmt: skip
-#: Classes of results, which users do not make.
+
 RESULTS = {
     "BisectResult", "DType", "Diagnostic", "DmlcError", "Edit", "Fix", "FixedText", "LocatedVerdict", "MadeFix",
     "ModelDiff", "Program", "Repro", "Tensor",

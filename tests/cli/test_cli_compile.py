@@ -18,7 +18,7 @@ from dmlc import api
 from dmlc.cli.console import human_bytes
 from dmlc.cli.main import main
 from dmlc.cli.progress import Progress
-from dmlc.verify import Verdict
+from dmlc.verifying import Verdict
 from tests.command_line import Run
 from tests.rows import each_row
 

@@ -11,7 +11,7 @@ from onnx import parser
 
 import dmlc
 from dmlc.runtime import weights
-from dmlc.verify import Verdict
+from dmlc.verifying import Verdict
 from tests.command_line import Run
 
 SMALL = """<ir_version: 8, opset_import: ["" : 17]> g (float[2, 3] x) => (float[2, 3] y)

@@ -12,7 +12,7 @@ import pytest
 import dmlc
 from dmlc.debugging import checks
 from dmlc.debugging.insides import inside_model
-from dmlc.verify.onnx_subject import OnnxSubject
+from dmlc.verifying.onnx_subject import OnnxSubject
 from tests.debugging import faulty_backend
 from tests.debugging.script_server import ScriptServer
 

@@ -10,7 +10,7 @@ import onnxruntime
 from model_pairs import I32, model, node, reductions
 from onnx import ModelProto
 
-from dmlc.verify import Verdict
+from dmlc.verifying import Verdict
 
 
 def _run(proto: ModelProto, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

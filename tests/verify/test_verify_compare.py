@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from dmlc.verify import compare
-from dmlc.verify.comparison import Comparison
-from dmlc.verify.tolerance import TOLERANCES
+from dmlc.verifying import compare
+from dmlc.verifying.comparison import Comparison
+from dmlc.verifying.tolerance import TOLERANCES
 from tests.rows import each_row
 
 NAN, INF = np.nan, np.inf

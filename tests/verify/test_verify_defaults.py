@@ -13,9 +13,9 @@ from onnx import parser
 
 import dmlc
 from dmlc.runtime.runnable import RunFailed
-from dmlc.verify import verify_models
-from dmlc.verify.inputs import Default
-from dmlc.verify.overrides import candidates, find_overrides
+from dmlc.verifying import verify_models
+from dmlc.verifying.inputs import Default
+from dmlc.verifying.overrides import candidates, find_overrides
 from tests.rows import each_row
 
 pytestmark = pytest.mark.usefixtures("sessions_here")
@@ -117,7 +117,7 @@ def test_few_inputs_are_enough(case: str) -> None:
 
 
 def _defaults(model: onnx.ModelProto) -> list[Default]:
-    from dmlc.verify.onnx_defaults import defaults
+    from dmlc.verifying.onnx_defaults import defaults
 
     return defaults(model, None)
 

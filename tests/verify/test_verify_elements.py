@@ -10,11 +10,11 @@ from onnx import parser
 
 import dmlc
 from dmlc.diagnostics import Source
-from dmlc.verify import verify_graph, verify_models
-from dmlc.verify.rounding import Noise, units_of
-from dmlc.verify.spread import jumped_on
-from dmlc.verify.subject import TraceStep
-from dmlc.verify.undefined import Definitions, UndefinedElements, departures, undefined_elements
+from dmlc.verifying import verify_graph, verify_models
+from dmlc.verifying.rounding import Noise, units_of
+from dmlc.verifying.spread import jumped_on
+from dmlc.verifying.subject import TraceStep
+from dmlc.verifying.undefined import Definitions, UndefinedElements, departures, undefined_elements
 from tests.rows import each_row
 
 NAN, INF = np.nan, np.inf

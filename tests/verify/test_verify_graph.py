@@ -13,7 +13,7 @@ import dmlc
 from dmlc.diagnostics import Source
 from dmlc.ir import Graph
 from dmlc.text import load
-from dmlc.verify import verify_graph
+from dmlc.verifying import verify_graph
 
 pytestmark = pytest.mark.usefixtures("sessions_here")
 

@@ -12,18 +12,18 @@ from tests.rows import each_row
 
 PACKAGE = Path(dmlc.__file__).parent
 #: Packages that it may share: what a graph is, what its operations mean, what runs a model, errors, processes.
-SHARED = {"verify", "runtime", "ir", "ops", "diagnostics", "workers"}
+SHARED = {"verifying", "runtime", "ir", "ops", "diagnostics", "workers"}
 #: A module that it may share: where nodes of a file hold graphs.
 NESTED = "dmlc.onnx_schema.nested"
 LOADED = """
-import pkgutil, sys, importlib, dmlc.verify
-for found in pkgutil.iter_modules(dmlc.verify.__path__):
-    importlib.import_module(f"dmlc.verify.{found.name}")
+import pkgutil, sys, importlib, dmlc.verifying
+for found in pkgutil.iter_modules(dmlc.verifying.__path__):
+    importlib.import_module(f"dmlc.verifying.{found.name}")
 print(*sorted(name for name in sys.modules if name.startswith("dmlc.")))
 """
 
 
-@each_row("path", sorted((PACKAGE / "verify").glob("*.py")), ids=lambda path: path.stem)
+@each_row("path", sorted((PACKAGE / "verifying").glob("*.py")), ids=lambda path: path.stem)
 def test_imports(path: Path) -> None:
     """At any depth, those for type checkers too."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -42,4 +42,4 @@ def test_what_is_loaded() -> None:
     done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
     loaded = {*done.stdout.split()}
     assert {name.split(".")[1] for name in loaded - {NESTED, "dmlc.onnx_schema"}} <= SHARED
-    assert "dmlc.verify.check" in loaded
+    assert "dmlc.verifying.check" in loaded

@@ -11,9 +11,9 @@ import dmlc
 from dmlc.diagnostics import Source
 from dmlc.ir import symbol
 from dmlc.text import load
-from dmlc.verify import InputSpec, Interface, NoInputs, breaking_inputs
-from dmlc.verify.graph_subject import GraphSubject
-from dmlc.verify.patterns import PATTERNS
+from dmlc.verifying import InputSpec, Interface, NoInputs, breaking_inputs
+from dmlc.verifying.graph_subject import GraphSubject
+from dmlc.verifying.patterns import PATTERNS
 from tests.rows import each_row
 
 COUNT = len(PATTERNS)

@@ -11,13 +11,13 @@ from onnx import parser
 import dmlc
 from dmlc.diagnostics import Source
 from dmlc.ir import Array
-from dmlc.verify.comparison import DIFFERENT, classes, compare
-from dmlc.verify.graph_subject import GraphSubject
-from dmlc.verify.inputs import Feeds
-from dmlc.verify.judge import Judge, Terms
-from dmlc.verify.onnx_subject import OnnxSubject
-from dmlc.verify.subject import Subject
-from dmlc.verify.tolerance import REASSOCIATES
+from dmlc.verifying.comparison import DIFFERENT, classes, compare
+from dmlc.verifying.graph_subject import GraphSubject
+from dmlc.verifying.inputs import Feeds
+from dmlc.verifying.judge import Judge, Terms
+from dmlc.verifying.onnx_subject import OnnxSubject
+from dmlc.verifying.subject import Subject
+from dmlc.verifying.tolerance import REASSOCIATES
 
 pytestmark = pytest.mark.usefixtures("sessions_here")
 

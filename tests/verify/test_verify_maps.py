@@ -12,9 +12,9 @@ from model_pairs import F32, I64, chain, model, node
 from onnx import TensorProto, helper
 
 import dmlc
-from dmlc.verify import compare, verify_models
-from dmlc.verify.comparison import Comparison
-from dmlc.verify.parts import are_alike, as_one_array
+from dmlc.verifying import compare, verify_models
+from dmlc.verifying.comparison import Comparison
+from dmlc.verifying.parts import are_alike, as_one_array
 from tests.rows import each_row
 
 pytestmark = pytest.mark.usefixtures("sessions_here")

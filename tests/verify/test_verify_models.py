@@ -12,7 +12,7 @@ from model_pairs import BF16, BOOL, F32, F64, I32, I64, chain, floats, ints, mod
 from onnx import TensorProto, helper, numpy_helper, parser
 
 from dmlc.runtime.hosts import WORKER
-from dmlc.verify import verify_models
+from dmlc.verifying import verify_models
 from tests.rows import each_row
 
 IDENTITY = chain("Identity")

@@ -12,10 +12,10 @@ from onnx import ModelProto
 from test_verify_wrong_rewrites import normalized
 
 import dmlc
-from dmlc.verify import Verdict, verify_models
-from dmlc.verify.check import verify_sides
-from dmlc.verify.inputs import Feeds
-from dmlc.verify.onnx_subject import OnnxSubject
+from dmlc.verifying import Verdict, verify_models
+from dmlc.verifying.check import verify_sides
+from dmlc.verifying.inputs import Feeds
+from dmlc.verifying.onnx_subject import OnnxSubject
 
 pytestmark = pytest.mark.usefixtures("sessions_here")
 

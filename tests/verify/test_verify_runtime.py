@@ -16,7 +16,7 @@ from dmlc.cli.main import main
 from dmlc.diagnostics import Diagnostic, DmlcError, Source
 from dmlc.diagnostics.catalogue.runs import NO_RUNTIME
 from dmlc.runtime.hosts import WORKER
-from dmlc.verify import Verdict, verify_graph, verify_models
+from dmlc.verifying import Verdict, verify_graph, verify_models
 
 TEXT = "model m(x: f32[2, 3]) -> (y) {\n    return abs(x) + 1\n}\n"
 #: Modules that stand for ONNX Runtime, and what the reason of the verdict contains.
@@ -190,7 +190,7 @@ def test_a_model_too_large_to_hand_over_is_no_evidence(monkeypatch: pytest.Monke
         raise ValueError("Message exceeds maximum protobuf size of 2GB")
 
     abs_, neg = chain("Abs"), chain("Neg")
-    monkeypatch.setattr("dmlc.verify.onnx_subject.OrtModel", too_large)
+    monkeypatch.setattr("dmlc.verifying.onnx_subject.OrtModel", too_large)
     assert verify_models(abs_, neg).status == "not verified"
 
 

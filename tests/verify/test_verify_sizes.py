@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from dmlc.ir import Dim, evaluate, symbol
-from dmlc.verify.sizes import empty_candidates, size_candidates
+from dmlc.verifying.sizes import empty_candidates, size_candidates
 from tests.rows import each_row
 
 A, B, N = symbol("a"), symbol("b"), symbol("n")

@@ -10,11 +10,11 @@ import pytest
 from onnx import ModelProto, parser
 
 import dmlc
-from dmlc.verify import verify_graph, verify_models
-from dmlc.verify.graph_subject import GraphSubject
-from dmlc.verify.onnx_subject import OnnxSubject
-from dmlc.verify.subject import TraceStep
-from dmlc.verify.undefined import UndefinedElements, dependent, divisions_by_zero, unspecified_casts
+from dmlc.verifying import verify_graph, verify_models
+from dmlc.verifying.graph_subject import GraphSubject
+from dmlc.verifying.onnx_subject import OnnxSubject
+from dmlc.verifying.subject import TraceStep
+from dmlc.verifying.undefined import UndefinedElements, dependent, divisions_by_zero, unspecified_casts
 from tests.rows import each_row
 
 pytestmark = pytest.mark.usefixtures("sessions_here")

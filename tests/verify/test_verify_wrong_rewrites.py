@@ -10,7 +10,7 @@ import pytest
 from model_pairs import ARGMAX, F16, I32, I64, chain, floats, ints, model, node, reductions
 from onnx import ModelProto
 
-from dmlc.verify import verify_models
+from dmlc.verifying import verify_models
 from tests.rows import each_row
 
 pytestmark = pytest.mark.usefixtures("sessions_here")

@@ -10,13 +10,13 @@ from typing import Any
 import dmlc
 from dmlc.diagnostics import DmlcError, Source
 from dmlc.passes.inventory import all_rules
-from dmlc.verify.check import verify_sides
-from dmlc.verify.comparison import DIFFERENT
-from dmlc.verify.graph_subject import GraphSubject
-from dmlc.verify.models import CodeSubject
-from dmlc.verify.onnx_subject import OnnxSubject
-from dmlc.verify.subject import Subject
-from dmlc.verify.verdict import Verdict
+from dmlc.verifying.check import verify_sides
+from dmlc.verifying.comparison import DIFFERENT
+from dmlc.verifying.graph_subject import GraphSubject
+from dmlc.verifying.models import CodeSubject
+from dmlc.verifying.onnx_subject import OnnxSubject
+from dmlc.verifying.subject import Subject
+from dmlc.verifying.verdict import Verdict
 from tools.fuzz.refusals import is_allowed
 
 Options = dict[str, Any]

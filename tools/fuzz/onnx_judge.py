@@ -12,10 +12,10 @@ from onnx import ModelProto, helper, load, numpy_helper, printer
 
 import dmlc
 from dmlc.diagnostics import DmlcError
-from dmlc.verify.check import verify_sides
-from dmlc.verify.comparison import DIFFERENT
-from dmlc.verify.onnx_subject import OnnxSubject
-from dmlc.verify.verdict import Verdict
+from dmlc.verifying.check import verify_sides
+from dmlc.verifying.comparison import DIFFERENT
+from dmlc.verifying.onnx_subject import OnnxSubject
+from dmlc.verifying.verdict import Verdict
 from tools.fuzz.judge import Failure, Options, drawn
 from tools.fuzz.onnx_models import FLOATS, FuzzModel, cleaned, generate, is_valid
 from tools.fuzz.reduce import smallest_case

@@ -21,10 +21,10 @@ from onnx.external_data_helper import set_external_data
 
 import dmlc
 from dmlc.diagnostics import DmlcError
-from dmlc.verify.comparison import DIFFERENT, classes, compare
-from dmlc.verify.judge import Judge, Terms
-from dmlc.verify.onnx_subject import OnnxSubject
-from dmlc.verify.tolerance import REASSOCIATES
+from dmlc.verifying.comparison import DIFFERENT, classes, compare
+from dmlc.verifying.judge import Judge, Terms
+from dmlc.verifying.onnx_subject import OnnxSubject
+from dmlc.verifying.tolerance import REASSOCIATES
 from tools.fuzz.judge import Failure, Options
 from tools.fuzz.onnx_judge import bound
 from tools.fuzz.onnx_models import BOOL, FLOATS

@@ -11,13 +11,13 @@ import numpy as np
 
 from dmlc.ir import Array
 from dmlc.runtime.runnable import NotRunnable, RunFailed
-from dmlc.verify.comparison import DIFFERENT, WITHIN, Comparison, compare_values
-from dmlc.verify.inputs import Feeds
-from dmlc.verify.parts import are_alike, as_one_array, is_composite
-from dmlc.verify.spread import ResultSpread, jumped_on
-from dmlc.verify.subject import Subject, TraceStep, float_feeds
-from dmlc.verify.tolerance import EXACT, RANGE, REASSOCIATES, Tolerance
-from dmlc.verify.undefined import (
+from dmlc.verifying.comparison import DIFFERENT, WITHIN, Comparison, compare_values
+from dmlc.verifying.inputs import Feeds
+from dmlc.verifying.parts import are_alike, as_one_array, is_composite
+from dmlc.verifying.spread import ResultSpread, jumped_on
+from dmlc.verifying.subject import Subject, TraceStep, float_feeds
+from dmlc.verifying.tolerance import EXACT, RANGE, REASSOCIATES, Tolerance
+from dmlc.verifying.undefined import (
     OVER_NOTHING,
     Definitions,
     UndefinedElements,
@@ -26,7 +26,7 @@ from dmlc.verify.undefined import (
     selects_nan,
     undefined_elements,
 )
-from dmlc.verify.verdict import BEYOND, OVERFLOWED, RANDOM
+from dmlc.verifying.verdict import BEYOND, OVERFLOWED, RANDOM
 
 _MOVES = "the original moves as far when its numbers are rounded otherwise"
 _NOT_FINITE = "the original is infinite or not a number there"

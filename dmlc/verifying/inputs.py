@@ -13,8 +13,8 @@ import numpy as np
 from dmlc.ir import Array, Condition, Dim, ForeignType, evaluate
 from dmlc.ir.dim import Interval
 from dmlc.ops.ranges import Range, into_range, of_indices
-from dmlc.verify.patterns import FROM_THE_END, PATTERNS, Pattern, fill
-from dmlc.verify.sizes import Binding, empty_candidates, size_candidates
+from dmlc.verifying.patterns import FROM_THE_END, PATTERNS, Pattern, fill
+from dmlc.verifying.sizes import Binding, empty_candidates, size_candidates
 
 #: Arrays (or lists of them, for a sequence) by input name.
 Feeds: TypeAlias = dict[str, Any]

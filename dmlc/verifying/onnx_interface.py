@@ -12,8 +12,8 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, Valu
 from dmlc.ir import Dim, symbol
 from dmlc.ir.dim import floordiv
 from dmlc.onnx_schema.nested import all_nodes
-from dmlc.verify.inputs import InputSpec, Interface, NoInputs
-from dmlc.verify.patterns import WORDS
+from dmlc.verifying.inputs import InputSpec, Interface, NoInputs
+from dmlc.verifying.patterns import WORDS
 
 #: The place of the indices and of the data among the inputs of operators that look something up.
 _LOOK_UPS = {"Gather": (1, 0), "GatherElements": (1, 0), "ScatterElements": (1, 0), "Scatter": (1, 0)}

@@ -13,7 +13,7 @@ import numpy as np
 
 from dmlc.ir import Array, Operation
 from dmlc.ops.elementwise import ELU, GELU, HARD_SIGMOID, SIGMOID, SILU, SOFTPLUS
-from dmlc.verify.inputs import Feeds
+from dmlc.verifying.inputs import Feeds
 
 #: The most units in the last place of a move.
 UNITS = 2

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from dmlc.ir import Array
-from dmlc.verify.parts import Path, are_alike, as_array, is_composite, leaves
-from dmlc.verify.tolerance import EXACT, RANGE, REASSOCIATES, TOLERANCES, Tolerance
+from dmlc.verifying.parts import Path, are_alike, as_array, is_composite, leaves
+from dmlc.verifying.tolerance import EXACT, RANGE, REASSOCIATES, TOLERANCES, Tolerance
 
 SAME, WITHIN, DIFFERENT = "exact", "within", "different"
 

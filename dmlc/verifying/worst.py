@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dmlc.ir import Array
-from dmlc.verify.comparison import show, steps_apart
+from dmlc.verifying.comparison import show, steps_apart
 
 
 @dataclass(frozen=True, slots=True)

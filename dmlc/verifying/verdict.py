@@ -10,8 +10,8 @@ from typing import Any
 from dmlc.diagnostics import Diagnostic
 from dmlc.diagnostics.catalogue.runs import NOT_VERIFIED as NO_EVIDENCE
 from dmlc.diagnostics.catalogue.runs import RESULTS_DIFFER
-from dmlc.verify.comparison import DIFFERENT, SAME, WITHIN, Difference, Errors
-from dmlc.verify.inputs import Feeds
+from dmlc.verifying.comparison import DIFFERENT, SAME, WITHIN, Difference, Errors
+from dmlc.verifying.inputs import Feeds
 
 #: Differences that are reported and are not failures, from the mildest: results that nothing defines, results that
 #: differ because partial results left the dtype's range, results beyond a precondition that the user allowed.

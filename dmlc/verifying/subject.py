@@ -10,8 +10,8 @@ import numpy as np
 
 from dmlc.ir import Array
 from dmlc.runtime.runnable import RunFailed
-from dmlc.verify.inputs import Default, Feeds, Interface, NoInputs
-from dmlc.verify.rounding import Noise
+from dmlc.verifying.inputs import Default, Feeds, Interface, NoInputs
+from dmlc.verifying.rounding import Noise
 
 
 @dataclass(frozen=True, slots=True)

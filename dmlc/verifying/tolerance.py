@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dmlc.verify.patterns import FLOATS
+from dmlc.verifying.patterns import FLOATS
 
 EXACT, REASSOCIATES, RANGE = "exact", "reassociates", "range"
 

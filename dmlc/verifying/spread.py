@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from dmlc.ir import Array
-from dmlc.verify.comparison import DIFFERENT, compare_values
-from dmlc.verify.inputs import Feeds
-from dmlc.verify.parts import as_one_array
-from dmlc.verify.rounding import Noise
-from dmlc.verify.subject import Subject, TraceStep
-from dmlc.verify.tolerance import REASSOCIATES
+from dmlc.verifying.comparison import DIFFERENT, compare_values
+from dmlc.verifying.inputs import Feeds
+from dmlc.verifying.parts import as_one_array
+from dmlc.verifying.rounding import Noise
+from dmlc.verifying.subject import Subject, TraceStep
+from dmlc.verifying.tolerance import REASSOCIATES
 
 #: The number of samples, and how many times further than they move a rewrite may move a result: its roundings are as
 #: many as the model's nodes.

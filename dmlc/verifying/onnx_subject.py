@@ -18,13 +18,13 @@ from dmlc.onnx_schema.nested import all_nodes, graphs_of
 from dmlc.ops.ranges import promised_in
 from dmlc.runtime.ort_model import ALL, NONE, OrtModel, plain_message
 from dmlc.runtime.runnable import NoEvidence, NotRunnable, RunFailed
-from dmlc.verify.inputs import Default, Feeds, Interface
-from dmlc.verify.onnx_changes import fed_patches, with_barriers, with_factors, with_patches
-from dmlc.verify.onnx_defaults import count_values, defaults, optional_specs
-from dmlc.verify.onnx_interface import element_name, interfaces, is_exotic, kind_of, required_inputs
-from dmlc.verify.rounding import Noise, terms_of
-from dmlc.verify.spread import EXACT_OPS
-from dmlc.verify.subject import Patch, Subject, TraceStep, op_key
+from dmlc.verifying.inputs import Default, Feeds, Interface
+from dmlc.verifying.onnx_changes import fed_patches, with_barriers, with_factors, with_patches
+from dmlc.verifying.onnx_defaults import count_values, defaults, optional_specs
+from dmlc.verifying.onnx_interface import element_name, interfaces, is_exotic, kind_of, required_inputs
+from dmlc.verifying.rounding import Noise, terms_of
+from dmlc.verifying.spread import EXACT_OPS
+from dmlc.verifying.subject import Patch, Subject, TraceStep, op_key
 
 #: A model, or where it lies.
 ModelSource: TypeAlias = "ModelProto | str | os.PathLike[str]"

@@ -13,7 +13,7 @@ import numpy as np
 
 from dmlc.ir import Array
 from dmlc.runtime.runnable import RunFailed
-from dmlc.verify.inputs import Default, Feeds
+from dmlc.verifying.inputs import Default, Feeds
 
 #: For one input so many candidates are tried, until so many were accepted.
 _TRIED, _ACCEPTED = 40, 4

@@ -14,16 +14,16 @@ from dmlc.diagnostics.catalogue.targets import NO_NUMPY_CODE
 from dmlc.ir import Array, Graph
 from dmlc.runtime.opaque_nodes import OpaqueNodes
 from dmlc.runtime.runnable import NoEvidence, RunFailed, Runnable
-from dmlc.verify.check import verify_given, verify_sides
-from dmlc.verify.graph_subject import GraphSubject, graph_interface
-from dmlc.verify.inputs import Feeds, Interface
-from dmlc.verify.patterns import PATTERNS
-from dmlc.verify.subject import Subject
-from dmlc.verify.tolerance import EXACT, REASSOCIATES
-from dmlc.verify.verdict import Verdict
+from dmlc.verifying.check import verify_given, verify_sides
+from dmlc.verifying.graph_subject import GraphSubject, graph_interface
+from dmlc.verifying.inputs import Feeds, Interface
+from dmlc.verifying.patterns import PATTERNS
+from dmlc.verifying.subject import Subject
+from dmlc.verifying.tolerance import EXACT, REASSOCIATES
+from dmlc.verifying.verdict import Verdict
 
 if TYPE_CHECKING:
-    from dmlc.verify.onnx_subject import ModelSource
+    from dmlc.verifying.onnx_subject import ModelSource
 
 #: Code that runs on arrays by name, such as a program's NumPy code.
 Function: TypeAlias = "Callable[[Feeds], dict[str, Any]]"
@@ -54,7 +54,7 @@ def verify_models(
     model. ``allowed`` are the classes of rewrites that may have been applied. ``kinds`` names the compute dtype of
     outputs if it is narrower than their own. Raises ``ValueError`` for an unknown class.
     """
-    from dmlc.verify.onnx_subject import OnnxSubject
+    from dmlc.verifying.onnx_subject import OnnxSubject
 
     def left() -> Subject:
         return _computed_in(kinds, OnnxSubject(original, folder))
@@ -102,7 +102,7 @@ def verify_results(
     axis of size 1, which is how DirectML holds them. Floats are compared within the tolerance for any ``allowed``.
     Raises ``ValueError`` for an unknown class.
     """
-    from dmlc.verify.onnx_subject import OnnxSubject
+    from dmlc.verifying.onnx_subject import OnnxSubject
 
     def sides() -> tuple[Subject, Subject]:
         left: Subject = GraphSubject(original) if isinstance(original, Graph) else OnnxSubject(original)
@@ -113,7 +113,7 @@ def verify_results(
 
 
 def _result_side(result: ModelSource | Graph, folder: Path | None) -> Subject:
-    from dmlc.verify.onnx_subject import OnnxSubject
+    from dmlc.verifying.onnx_subject import OnnxSubject
 
     return (
         GraphSubject(result, OpaqueNodes(result, folder)) if isinstance(result, Graph) else OnnxSubject(result, folder)

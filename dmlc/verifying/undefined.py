@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from dmlc.ir import Array
-from dmlc.verify.inputs import Feeds
-from dmlc.verify.subject import Patch, Subject, TraceStep
-from dmlc.verify.tolerance import TOLERANCES
-from dmlc.verify.verdict import OVERFLOWED, UNSPECIFIED
+from dmlc.verifying.inputs import Feeds
+from dmlc.verifying.subject import Patch, Subject, TraceStep
+from dmlc.verifying.tolerance import TOLERANCES
+from dmlc.verifying.verdict import OVERFLOWED, UNSPECIFIED
 
 #: Casts whose results for NaN and numbers out of range are unspecified.
 _CASTS = frozenset({"cast", "castlike"})

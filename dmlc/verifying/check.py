@@ -9,14 +9,14 @@ from typing import Any
 
 from dmlc.ir import Condition, Dim, substitute
 from dmlc.runtime.runnable import NoEvidence, NotRunnable, RunFailed
-from dmlc.verify.comparison import DIFFERENT, NO_ERRORS, WITHIN, Comparison, Errors, classes, compare
-from dmlc.verify.inputs import SIZES, Feeds, Interface, NoInputs, elements, feeds_of, pattern_of, shapes
-from dmlc.verify.judge import Judge, Terms
-from dmlc.verify.overrides import find_overrides
-from dmlc.verify.sizes import Binding
-from dmlc.verify.subject import Subject
-from dmlc.verify.tolerance import EXACT, RANGE, REASSOCIATES, Tolerance
-from dmlc.verify.verdict import (
+from dmlc.verifying.comparison import DIFFERENT, NO_ERRORS, WITHIN, Comparison, Errors, classes, compare
+from dmlc.verifying.inputs import SIZES, Feeds, Interface, NoInputs, elements, feeds_of, pattern_of, shapes
+from dmlc.verifying.judge import Judge, Terms
+from dmlc.verifying.overrides import find_overrides
+from dmlc.verifying.sizes import Binding
+from dmlc.verifying.subject import Subject
+from dmlc.verifying.tolerance import EXACT, RANGE, REASSOCIATES, Tolerance
+from dmlc.verifying.verdict import (
     BEYOND,
     EQUAL,
     NOT_VERIFIED,

@@ -10,7 +10,7 @@ from onnx import ModelProto, NodeProto, TensorProto, TypeProto
 from dmlc.onnx_schema.nested import all_graphs, all_nodes, graphs_of
 from dmlc.runtime.hosts import WORKER
 from dmlc.runtime.runnable import NoEvidence, RunFailed
-from dmlc.verify.load_phase import is_large
+from dmlc.verifying.load_phase import is_large
 
 #: Seconds that making all kernels may take.
 TIME_LIMIT = 60.0

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dmlc.ir import Array
-from dmlc.verify.patterns import FLOATS
+from dmlc.verifying.patterns import FLOATS
 
 #: The way to a leaf: places in sequences, keys of maps.
 Path: TypeAlias = "tuple[int | str, ...]"

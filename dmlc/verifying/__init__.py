@@ -9,10 +9,10 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dmlc.verify.comparison import Comparison, Difference, Errors, compare
-    from dmlc.verify.inputs import InputSpec, Interface, NoInputs, breaking_inputs
-    from dmlc.verify.models import DEFAULT_CLASSES, DEFAULT_INPUTS, verify_graph, verify_models, verify_results
-    from dmlc.verify.verdict import OutputReport, Verdict
+    from dmlc.verifying.comparison import Comparison, Difference, Errors, compare
+    from dmlc.verifying.inputs import InputSpec, Interface, NoInputs, breaking_inputs
+    from dmlc.verifying.models import DEFAULT_CLASSES, DEFAULT_INPUTS, verify_graph, verify_models, verify_results
+    from dmlc.verifying.verdict import OutputReport, Verdict
 
 __all__ = [
     "DEFAULT_CLASSES",
@@ -40,5 +40,5 @@ _HOMES = {
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
-        raise AttributeError(f"module 'dmlc.verify' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"dmlc.verify.{_HOMES.get(name, 'models')}"), name)
+        raise AttributeError(f"module 'dmlc.verifying' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"dmlc.verifying.{_HOMES.get(name, 'models')}"), name)

@@ -13,11 +13,11 @@ from dmlc.ops.input_uses import DIVISIONS, MOVES, uses_of
 from dmlc.runtime.graph_model import Change, GraphModel
 from dmlc.runtime.opaque_nodes import OpaqueNodes
 from dmlc.runtime.runnable import NotRunnable, RunFailed
-from dmlc.verify.inputs import Feeds, InputSpec, Interface, NoInputs
-from dmlc.verify.onnx_interface import WIDEST
-from dmlc.verify.rounding import Noise
-from dmlc.verify.spread import EXACT_OPS, JUMPS
-from dmlc.verify.subject import Patch, Subject, TraceStep, op_key
+from dmlc.verifying.inputs import Feeds, InputSpec, Interface, NoInputs
+from dmlc.verifying.onnx_interface import WIDEST
+from dmlc.verifying.rounding import Noise
+from dmlc.verifying.spread import EXACT_OPS, JUMPS
+from dmlc.verifying.subject import Patch, Subject, TraceStep, op_key
 
 
 def graph_interface(graph: Graph) -> Interface:

@@ -10,8 +10,8 @@ from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, numpy_helpe
 
 from dmlc.ir import Array, Dim
 from dmlc.onnx_schema.nested import all_nodes, graphs_of
-from dmlc.verify.inputs import Default, InputSpec
-from dmlc.verify.onnx_interface import integer_uses, is_exotic, kind_of, required_inputs
+from dmlc.verifying.inputs import Default, InputSpec
+from dmlc.verifying.onnx_interface import integer_uses, is_exotic, kind_of, required_inputs
 
 #: Defaults of more bytes are data, whatever they are used for.
 _MOST_BYTES = 1 << 16

@@ -11,8 +11,8 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from dmlc.ir import Array
-from dmlc.verify.inputs import Feeds
-from dmlc.verify.subject import Patch
+from dmlc.verifying.inputs import Feeds
+from dmlc.verifying.subject import Patch
 
 #: Types in which ONNX Runtime's Where has kernels, by the kind of dtype.
 _WIDE = {"f": TensorProto.DOUBLE, "i": TensorProto.INT64, "u": TensorProto.INT64, "b": TensorProto.INT64}

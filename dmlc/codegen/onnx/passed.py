@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto
 
+from dmlc.codegen.onnx.choose import needs_bounds
 from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.codegen.onnx.look_alikes import keep_look_alikes
 from dmlc.codegen.onnx.metadata import other_entries
@@ -35,7 +36,7 @@ def pass_on(emitter: Emitter, node: Node, emit_nodes: EmitNodes) -> bool:
     older = emitter.opset < origin.version  # an older operator takes fewer types, and a form may depend on sizes
     known = known_of(node, proto.input) if older else NOTHING
     if node.op not in (OPAQUE, OPAQUE_IMPURE):
-        if not unchanged(proto, origin.version, emitter.opset, known):
+        if not unchanged(proto, origin.version, emitter.opset, known) or needs_bounds(node, emitter.opset):
             return False
         _write(emitter, node, origin, _inputs(emitter, node, origin), emit_nodes)
         return True

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dmlc.ir import Dim, Graph, Node, Shape, Value, product
+from dmlc.ir import Graph, Node, Shape, Value, product
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import (
     CONCAT,
@@ -30,16 +30,12 @@ _AXES = 3
 
 
 class _Factor(Struct, frozen=True):
-    """``x`` reshaped to ``rows`` and ``columns`` behind the batch, and perhaps ``turned``."""
+    """``x`` reshaped to ``shape``, which has the batch split, and perhaps transposed by ``perm``."""
 
     x: Value
-    rows: Dim
-    columns: Dim
-    turned: bool
+    shape: Shape
+    perm: tuple[int, ...]
     nodes: tuple[Node, ...]
-
-    def shape(self, batch: Shape) -> Shape:
-        return (*batch, self.rows, self.columns)
 
 
 class _ProductMatch(Match, eq=False, kw_only=True):
@@ -65,10 +61,11 @@ class MatmulBetweenReshapes(Rule[_ProductMatch]):
         if inner is None or not places or inner.result.shape[1:] != want[2:]:
             return None
         values = [inner.operand(place) for place in places]
-        factors = {place: factor for place in places if (factor := _factor(inner.operand(place))) is not None}
-        if len(factors) < len(places) or any(value.shape[0] != product(want[:2]) for value in values):
+        batch = want[:2]
+        factors = {place: factor for place in places if (factor := _factor(inner.operand(place), batch)) is not None}
+        if len(factors) < len(places) or any(value.shape[0] != product(batch) for value in values):
             return None
-        if not all(_is_inferred(graph, factor.x.shape, factor.shape(want[:2])) for factor in factors.values()):
+        if not all(_is_inferred(graph, factor.x.shape, factor.shape) for factor in factors.values()):
             return None
         nodes = tuple(dict.fromkeys([inner, *[n for factor in factors.values() for n in factor.nodes]]))
         return _ProductMatch(node, nodes, factors=factors)
@@ -77,15 +74,13 @@ class MatmulBetweenReshapes(Rule[_ProductMatch]):
         return consumed_elsewhere(match)
 
     def build(self, match: _ProductMatch, rewriter: Rewriter) -> Sequence[Value]:
-        wanted = match.root.result.shape
-        batch, inner = wanted[:2], match.consumed[0]
+        wanted, inner = match.root.result.shape, match.consumed[0]
         made = list(inner.operands)
         for place, factor in match.factors.items():
-            shape = factor.shape(batch)
-            same = factor.x.shape == shape
-            value = factor.x if same else rewriter.add(RESHAPE, [factor.x], ReshapeAttributes(shape=shape))
-            turn = TransposeAttributes(perm=(0, 1, 3, 2))
-            made[place] = rewriter.add(TRANSPOSE, [value], turn) if factor.turned else value
+            x, shape = factor.x, factor.shape
+            value = x if x.shape == shape else rewriter.add(RESHAPE, [x], ReshapeAttributes(shape=shape))
+            turn = TransposeAttributes(perm=factor.perm)
+            made[place] = rewriter.add(TRANSPOSE, [value], turn) if factor.perm else value
         record = inner.attributes
         if isinstance(record, OpaqueAttributes):
             record = replace(record, types=(inner.result.type.with_shape(wanted),))
@@ -100,19 +95,26 @@ def _places(node: Node) -> tuple[int, ...]:
     return () if not places or depends_on_batch(node) is not None else places
 
 
-def _factor(value: Value | None) -> _Factor | None:
-    """The factor, if it is a reshape to three axes, or the transpose of one."""
+def _factor(value: Value | None, batch: Shape) -> _Factor | None:
+    """The factor, if it is a reshape to three axes, or the transpose of one.
+
+    A transpose that moves the batch stays, with an axis of size 1 more, where that is what the batch splits into.
+    """
     moved = made_by(value, TRANSPOSE)
-    if moved is not None:
-        if moved.attributes_as(TransposeAttributes).perm != (0, 2, 1):
-            return None
-        value = moved.operand("x")
-    node = made_by(value, *RESHAPES)
+    node = made_by(value if moved is None else moved.operand("x"), *RESHAPES)
     if node is None or len(node.result.shape) != _AXES:
         return None
-    nodes = (node,) if moved is None else (moved, node)
-    _, rows, columns = node.result.shape
-    return _Factor(node.operand("x"), rows, columns, moved is not None, nodes)
+    x, shape = node.operand("x"), node.result.shape
+    if moved is None:
+        return _Factor(x, (*batch, *shape[1:]), (), (node,))
+    perm = moved.attributes_as(TransposeAttributes).perm
+    if perm == (0, 2, 1):
+        return _Factor(x, (*batch, *shape[1:]), (0, 1, 3, 2), (moved, node))
+    if 1 not in batch:
+        return None
+    order = [axis + 1 for axis in perm]
+    order.insert(batch.index(1), 0)
+    return _Factor(x, (1, *shape), tuple(order), (moved, node))
 
 
 def _is_inferred(graph: Graph, have: Shape, want: Shape) -> bool:

@@ -69,6 +69,30 @@ def test_an_operand_of_another_shape_keeps_its_reshape() -> None:
     assert left(lambda b: product(b, b.input("x", (2, 3, 32)), b.input("z", (2, 3, 8, 5)))) == ["reshape", "matmul"]
 
 
+@pytest.mark.parametrize(("batch", "perm"), [((1, 6), (1, 0, 2)), ((6, 1), (1, 2, 0))])
+def test_a_transpose_of_the_batch_goes_along_beside_an_axis_of_size_1(
+    batch: tuple[int, int], perm: tuple[int, ...]
+) -> None:
+    """Rows come from a product of all heads: their reshape makes the axis too, so that no other node is needed."""
+
+    def made(b: Building) -> Value:
+        x, z = b.input("x", (*batch, 4, 8)), b.input("z", (8, 30))
+        sizes = [6, 8, 5]
+        z = b(TRANSPOSE, b(RESHAPE, z, shape=[sizes[perm.index(axis)] for axis in range(3)]), perm=perm)
+        return b(RESHAPE, b(MATMUL, b(RESHAPE, x, shape=[6, 4, 8]), z), shape=[*batch, 4, 5])
+
+    assert left(made) == ["reshape", "transpose", "matmul"]
+
+
+def test_a_transpose_of_the_batch_stays_beside_other_sizes() -> None:
+    def made(b: Building) -> Value:
+        x, z = b.input("x", (2, 3, 4, 8)), b.input("z", (8, 30))
+        z = b(TRANSPOSE, b(RESHAPE, z, shape=[8, 6, 5]), perm=[1, 0, 2])
+        return b(RESHAPE, b(MATMUL, b(RESHAPE, x, shape=[6, 4, 8]), z), shape=[2, 3, 4, 5])
+
+    assert left(made) == ["reshape", "transpose", "reshape", "matmul", "reshape"]
+
+
 def test_a_unit_axis_that_is_added_and_taken_out_goes() -> None:
     def made(b: Building) -> Value:
         x = b(SQUEEZE, b.input("x", (1, 6, 4, 8)), axes=[0])

@@ -60,10 +60,10 @@ class GraphSubject(Subject):
         return self._told(lambda: self.model.run(feeds, wanted))
 
     def samples(self, feeds: Feeds, output: str, fixed: frozenset[str], noises: Iterable[Noise]) -> Iterator[Any]:
-        """Runtimes may keep f16 in f32 between nodes: so does every other sample."""
+        """Runtimes may keep f16 in f32 between nodes: so does every other pair of samples."""
         dtype = dict(self.model.graph.outputs)[output].type.dtype.numpy
         for number, noise in enumerate(noises):
-            given, wide = {**feeds, **noise.moved(feeds, fixed)}, bool(number % 2)
+            given, wide = {**feeds, **noise.moved(feeds, fixed)}, bool(number // 2 % 2)
             if wide:
                 given = {name: _wide(x) for name, x in given.items()}
             found = self._changed(given, output, _rounding(noise, wide=wide))

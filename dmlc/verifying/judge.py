@@ -175,7 +175,7 @@ class Judge:
         if spread is None:
             return False
         narrow = None if self._result is None else self._result.run_narrow(self._feeds, name)
-        return any(spread.within(a, x)[places].all() for x in (b, narrow) if x is not None)
+        return any(spread.holds(a, x, places) for x in (b, narrow) if x is not None)
 
     def _varies_in_size(self, name: str, a: Any) -> bool:
         """Return whether the size itself depends on the last places."""

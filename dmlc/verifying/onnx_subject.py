@@ -22,7 +22,7 @@ from dmlc.verifying.inputs import Default, Feeds, Interface
 from dmlc.verifying.onnx_changes import fed_patches, with_barriers, with_factors, with_patches
 from dmlc.verifying.onnx_defaults import count_values, defaults, optional_specs
 from dmlc.verifying.onnx_interface import element_name, interfaces, is_exotic, kind_of, required_inputs
-from dmlc.verifying.rounding import Noise, terms_of
+from dmlc.verifying.rounding import Noise, places_of_kernels, terms_of
 from dmlc.verifying.spread import EXACT_OPS
 from dmlc.verifying.subject import Patch, Subject, TraceStep, op_key
 
@@ -142,15 +142,14 @@ class OnnxSubject(Subject):
             rounded, weights, subject = {}, {}, self
         makers = {name: node for node in nodes for name in node.output}
         values = {**found, **feeds, **weights}
-        terms = {
-            n: terms_of(makers[n].op_type, [values.get(i) for i in makers[n].input], x) for n, x in rounded.items()
-        }
+        made_of = {n: (makers[n].op_type, [values.get(i) for i in makers[n].input], x) for n, x in rounded.items()}
+        sums = {n: (terms_of(*made), places_of_kernels(*made)) for n, made in made_of.items()}
         narrow = self.run_narrow(feeds, output)
         if narrow is not None:
             yield narrow
         for noise in noises:
             given: Feeds = {**feeds, **noise.moved({**feeds, **weights}, fixed)}
-            given |= {f"{name}//factor": noise.factors(array, terms[name]) for name, array in rounded.items()}
+            given |= {f"{name}//factor": noise.factors(array, *sums[name]) for name, array in rounded.items()}
             try:
                 yield subject.run(given)[output]
             except RunFailed:

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from dmlc.ir import Array, Operation
-from dmlc.ops.elementwise import ELU, GELU, HARD_SIGMOID, SIGMOID, SILU, SOFTPLUS
+from dmlc.ops.elementwise import ELU, GELU, HARD_SIGMOID, SIGMOID, SILU, SOFTPLUS, UNARY
 from dmlc.verifying.inputs import Feeds
 
 #: The most units in the last place of a move.
 UNITS = 2
+#: The most units of one of several results of a function that are equal.
+_UNITS_OF_EQUALS = 8
 #: Sums of so many terms move as single numbers do.
 _SMALL_SUM = 32
 #: Multiples of this part of 1 need no rounding.
@@ -25,31 +27,43 @@ _PARTS = 64
 _GOLDEN: dict[int, Any] = {2: np.uint16(0x9E37), 4: np.uint32(0x9E3779B1), 8: np.uint64(0x9E3779B97F4A7C15)}
 #: Functions whose kernels add numbers of the size of 1 or of the operand: that is how exact their results are.
 _CANCELLING = (ELU, GELU, HARD_SIGMOID, SIGMOID, SILU, SOFTPLUS)
+#: Functions that kernels compute of vectors in one way, and of the numbers left over in another: equal operands may
+#: give results that differ by where they stand.
+_APPROXIMATE = frozenset(op.name.replace("_", "") for op in UNARY if op.rounding == "approximate")
 
 
 @dataclass(frozen=True, slots=True)
 class Noise:
     """One way to round otherwise. With ``ties`` it depends on nothing but a number and the seed, so that equal numbers
-    stay equal: no rounding decides which of two equal ones is the first."""
+    stay equal: no rounding decides which of two equal ones is the first, but at ``places`` that kernels decide."""
 
     seed: int
     ties: bool
 
-    def units(self, x: Array) -> Array:
-        """Whole numbers from -2 to 2, one for each element."""
-        if self.ties:
-            return units_of(x, self.seed)
-        return np.asarray(np.random.default_rng([self.seed, x.size]).integers(-UNITS, UNITS + 1, x.shape))
+    def units(self, x: Array, places: Any = False) -> Array:
+        """Whole numbers from -2 to 2 without 0, one for each element. Those of an odd seed have the other signs than
+        those of the seed before, so that each element moves up and down. Several equal ones at ``places`` take more,
+        so that any of them becomes the largest."""
+        seed, turned = divmod(self.seed, 2)
+        rng, width = np.random.default_rng([seed, x.size]), 2 * UNITS
+        numbers = numbers_of(x, seed, width) if self.ties else np.asarray(rng.integers(0, width, x.shape))
+        units = np.where(numbers < UNITS, numbers - UNITS, numbers - UNITS + 1)
+        if self.ties and np.any(places):
+            units = np.where(places, rng.integers(-_UNITS_OF_EQUALS, _UNITS_OF_EQUALS + 1, x.shape), units)
+        return np.asarray(-units if turned else units)
 
-    def factors(self, x: Array, terms: int = 1) -> Array:
+    def factors(self, x: Array, terms: int = 1, places: Any = False) -> Array:
         """A factor near 1 for each element of a float array, of its dtype.
 
-        A sum of n ``terms`` in another order moves by up to n / 2 units (N. J. Higham, Accuracy and Stability of
-        Numerical Algorithms, 2002, section 4.2): large ones move by more than two.
+        Numbers below the normal ones become 0 half the time, as in kernels. A sum of n ``terms`` in another order moves
+        by up to n / 2 units (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 4.2): large
+        ones move by more than two.
         """
+        limits = np.finfo(x.dtype)
         with np.errstate(all="ignore"):
-            steps = np.where(_is_rounded(x), self.units(x), 0) * max(1.0, terms / _SMALL_SUM)
-            return np.asarray(1 + steps * np.finfo(x.dtype).eps).astype(x.dtype)
+            steps = np.where(_is_rounded(x), self.units(x, places), 0) * max(1.0, terms / _SMALL_SUM)
+            vanishes = (np.abs(x) < limits.tiny) & (x != 0) & (self.seed % 2 == 0)
+            return np.asarray(np.where(vanishes, 0, 1 + steps * limits.eps)).astype(x.dtype)
 
     def moved(self, feeds: Feeds, fixed: frozenset[str]) -> Feeds:
         """The float arrays that may move, rounded otherwise."""
@@ -69,11 +83,12 @@ class Noise:
         if not isinstance(x, np.ndarray | np.generic) or x.dtype.kind != "f" or not x.size:
             return x
         x = np.asarray(x)
+        places = places_of_kernels(op.name, operands, x)
         with np.errstate(all="ignore"):
             if op in _CANCELLING and operands[0] is not None:
                 size = np.maximum(np.abs(x), np.clip(np.abs(operands[0]), 1, 32))
-                return np.asarray(x + self.units(x) * np.finfo(x.dtype).eps * size).astype(x.dtype)
-            return np.asarray(x * self.factors(x, terms_of(op.name, operands, x)))
+                return np.asarray(x + self.units(x, places) * np.finfo(x.dtype).eps * size).astype(x.dtype)
+            return np.asarray(x * self.factors(x, terms_of(op.name, operands, x), places))
 
 
 def terms_of(op: str, operands: Sequence[Array | None], x: Array) -> int:
@@ -83,8 +98,21 @@ def terms_of(op: str, operands: Sequence[Array | None], x: Array) -> int:
     return max(source.size // max(x.size, 1), 1) if is_sum and source is not None else 1
 
 
-def units_of(x: Array, seed: int) -> Array:
-    """Whole numbers from -2 to 2 that depend on nothing but the numbers and the seed."""
+def places_of_kernels(op: str, operands: Sequence[Array | None], x: Array) -> Any:
+    """The elements of an approximated function that are equal to others because their operands are, so that it depends
+    on the kernel if they are; those to which a function brings operands of different size are equal everywhere."""
+    operand = operands[0] if operands else None
+    if op.lower().replace("_", "") not in _APPROXIMATE or operand is None or operand.shape != x.shape:
+        return False
+    values, group, count = np.unique(x, return_inverse=True, return_counts=True)
+    lowest, highest = np.full(values.shape, np.inf), np.full(values.shape, -np.inf)
+    np.minimum.at(lowest, group.reshape(-1), np.abs(operand).reshape(-1))
+    np.maximum.at(highest, group.reshape(-1), np.abs(operand).reshape(-1))
+    return ((lowest == highest) & (count > 1))[group].reshape(x.shape)
+
+
+def numbers_of(x: Array, seed: int, end: int) -> Array:
+    """Whole numbers from 0 to ``end`` that depend on nothing but the numbers and the seed."""
     numbers = np.ascontiguousarray(x + x.dtype.type(0))  # -0 is 0
     size = numbers.dtype.itemsize
     golden = _GOLDEN[size]
@@ -92,7 +120,7 @@ def units_of(x: Array, seed: int) -> Array:
         mixed = numbers.view(golden.dtype) + golden.dtype.type((2 * seed + 1) * 40503 % 65521)
         mixed = (mixed ^ (mixed >> golden.dtype.type(4 * size))) * golden
         mixed = (mixed ^ (mixed >> golden.dtype.type(4 * size))) * golden >> golden.dtype.type(8 * size - 12)
-    return np.asarray((mixed % (2 * UNITS + 1)).astype(np.int64) - UNITS).reshape(np.shape(x))
+    return np.asarray((mixed % end).astype(np.int64)).reshape(np.shape(x))
 
 
 def _is_rounded(x: Array) -> Array:

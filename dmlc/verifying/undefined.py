@@ -6,8 +6,9 @@ behind it. Whether it arrives is found by running the model with other values in
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
@@ -84,7 +85,8 @@ class UndefinedElements:
             array[self.places] = np.asarray(fills[choice % len(fills)]).astype(array.dtype)
 
     def _integers(self) -> tuple[Any, ...]:
-        """The computed ones, the lowest, the largest, 0, 1, different ones, those of the defined elements.
+        """The computed ones, the lowest, the largest, 0, 1, one whose square is large, different ones, those of the
+        defined elements.
 
         Functions of two numbers may not tell the first four apart: a largest unsigned number squared wraps to 1.
         """
@@ -92,14 +94,22 @@ class UndefinedElements:
         if self.array.dtype.kind == "b":
             return False, True
         limits = np.iinfo(self.array.dtype)
-        found = (self.array[self.places], limits.min, limits.max, 0, 1, np.arange(2, 2 + count))
+        found = (
+            self.array[self.places],
+            limits.min,
+            limits.max,
+            0,
+            1,
+            math.isqrt(limits.max) // 2,
+            *_shuffled(count, 2),
+        )
         return (*found, np.resize(rest, count)) if rest.size else found
 
 
 #: The reason of a reduction over nothing.
 OVER_NOTHING = "a reduction over nothing, which ONNX does not define"
 #: The least number of ways to fill undefined elements, and the longest axis whose places are all tried.
-_FILLS, _SHORT_AXIS = 7, 16
+_FILLS, _SHORT_AXIS = 9, 16
 
 
 @dataclass(slots=True)
@@ -119,13 +129,14 @@ class Definitions:
 def undefined_elements(steps: Sequence[TraceStep], defined: Definitions) -> list[UndefinedElements]:
     """The elements of the steps' results that nothing defines."""
     out: list[UndefinedElements] = []
+    carried = _Carried(frozenset(name for step in steps if step.op in _SUMS for name in step.reads))
     for step in steps:
         out += [*unspecified_casts(step), *divisions_by_zero(step), *_roots_of_infinity(step)]
         out += () if defined.selections else _selected_nans(step)
         out += _overflowed_integers(step)
         out += () if defined.empty else _reductions_of_nothing(step)
         if defined.ranges and (defined.functions or step.op not in _FUNCTIONS):
-            out += _out_of_range(step)
+            out += _out_of_range(step, carried)
     return out
 
 
@@ -179,7 +190,7 @@ def _selected_nans(step: TraceStep) -> Iterator[UndefinedElements]:
         nans = [_spread_to(made, np.isnan(x)) for x in step.floats()]
         is_elementwise = step.op in ("max", "min", "clip", "relu", "sign") and all(x is not None for x in nans)
         places = np.logical_or.reduce(nans) if is_elementwise else np.ones(made.shape, bool)
-        fills = _numbers_instead(made) if made.dtype.kind == "f" else _places_instead(step, made[places])
+        fills = _numbers_instead(made, places) if made.dtype.kind == "f" else _places_instead(step, made[places])
         yield from _undefined(step, number, places, "a NaN reaches a selection in both", fills=fills)
 
 
@@ -278,18 +289,40 @@ def _squares_vanish(x: Array) -> bool:
     return 0 < top < float(np.sqrt(np.float64(np.finfo(x.dtype).tiny)))
 
 
-def _out_of_range(step: TraceStep) -> Iterator[UndefinedElements]:
+@dataclass(frozen=True, slots=True)
+class _Carried:
+    """Values that are ``summed`` on the way, and those that are infinite because what they are made of is."""
+
+    summed: frozenset[str]
+    values: set[str] = field(default_factory=set)
+
+    def ways(self, step: TraceStep, infinite: Array) -> tuple[Any, ...]:
+        """The numbers instead of infinities that a step carries on; none if they follow from those before it.
+
+        A power of e that is summed may be NaN: a softmax takes the largest operand away first, infinity less infinity.
+        """
+        follows = not self.values.isdisjoint(step.reads)
+        is_moved = step.op in _ONE_BY_ONE
+        if follows or not is_moved:
+            self.values.update(step.writes)
+        if follows or is_moved:
+            return ()
+        nan = step.op == "exp" and not self.summed.isdisjoint(step.writes)
+        return (infinite, np.copysign(float(np.finfo(infinite.dtype).max), infinite), *[np.nan] * nan)
+
+
+def _out_of_range(step: TraceStep, carried: _Carried) -> Iterator[UndefinedElements]:
     """Overflows, also those in another order, infinities at a 0 of either sign, and numbers that vanished."""
     operands = list(step.floats())
     for number, made in enumerate(step.results):
         if made is None or made.dtype.kind != "f" or not made.size or not operands:
             continue
         found, limits = departures(step, made), np.finfo(made.dtype)
-        carried = np.isinf(made) & ~found.overflowed & ~found.pole & ~found.undefined
-        if carried.any() and step.op not in _ONE_BY_ONE:
-            ways = (made[carried], np.copysign(float(limits.max), made[carried]))
+        infinite = np.isinf(made) & ~found.overflowed & ~found.pole & ~found.undefined
+        ways = carried.ways(step, made[infinite]) if infinite.any() else ()
+        if ways:
             reason = "an inner value of the original is infinite"
-            yield from _undefined(step, number, carried, reason, kind=OVERFLOWED, fills=ways)
+            yield from _undefined(step, number, infinite, reason, kind=OVERFLOWED, fills=ways)
         if found.overflowed.any():
             largest = np.copysign(float(limits.max), made[found.overflowed])
             reason, fills = "an inner value of the original overflows", (made[found.overflowed], largest, 0.0)
@@ -316,16 +349,24 @@ def _out_of_range(step: TraceStep) -> Iterator[UndefinedElements]:
             yield from _undefined(step, number, small, reason, kind=OVERFLOWED, fills=near)
 
 
-def _numbers_instead(made: Array) -> tuple[Any, ...]:
-    """NaN, and numbers that are very different."""
+def _numbers_instead(made: Array, places: Any = True) -> tuple[Any, ...]:
+    """NaN, numbers that are very different, and different ones for each place."""
     largest = float(np.finfo(made.dtype).max)
-    return np.nan, -largest, 0.0, largest, 1.0, -1.0
+    count = int(np.broadcast_to(places, made.shape).sum())
+    return np.nan, -largest, 0.0, largest, 1.0, -1.0, *_shuffled(count, 0)
 
 
 def _places_instead(step: TraceStep, made: Array) -> tuple[Any, ...]:
-    """The computed places in an axis, the first for all, the second, and each other one if the axis is short."""
+    """The computed places in an axis, the first for all, the second, and each other one if the axis is short; one
+    behind the axis, for where a selection is made by comparisons no element is equal to a NaN."""
     size = max([size for x in step.floats() for size in x.shape], default=1)
-    return made, 0, min(1, size - 1), *[(np.arange(made.size) + turn) % size for turn in range(min(size, _SHORT_AXIS))]
+    turns = [(np.arange(made.size) + turn) % size for turn in range(min(size, _SHORT_AXIS))]
+    return made, 0, min(1, size - 1), *turns, size
+
+
+def _shuffled(count: int, first: int) -> list[Array]:
+    """Different numbers in three orders."""
+    return [first + np.random.default_rng(seed).permutation(count) for seed in range(3)]
 
 
 def _may_overflow(step: TraceStep, arrays: list[Array]) -> bool:
@@ -381,15 +422,17 @@ def _spread_to(made: Array, places: Array) -> Any:
 def dependent(found: Sequence[UndefinedElements], subject: Subject, feeds: Feeds, output: str) -> Array | bool:
     """The places of an output that depend on undefined elements.
 
-    The subject runs again with other elements for them. True if it does not run with them, as they are an index or a
-    shape then, and if it cannot be fed values on its way.
+    The subject runs again with other elements for them. True if it does not run with half of them, as they are an index
+    or a shape then, and if it cannot be fed values on its way.
     """
-    results: list[Array] = []
-    for choice in range(max(_FILLS, *[len(one.fills) for one in found])):
-        result = subject.run_patched(feeds, output, _patches(found, choice))
-        if not isinstance(result, np.ndarray) or result.dtype.kind not in "fiub":
-            return True
-        results.append(result)
+    choices = range(max(_FILLS, *[len(one.fills) for one in found]))
+    ran = [subject.run_patched(feeds, output, _patches(found, choice)) for choice in choices]
+    if len(found) > 1:  # elements of later ones hide the first
+        alone = range(len(found[0].fills) or _FILLS)
+        ran += [subject.run_patched(feeds, output, _patches(found[:1], choice)) for choice in alone]
+    results = [x for x in ran if isinstance(x, np.ndarray) and x.dtype.kind in "fiub"]
+    if 2 * len(results) <= len(ran):
+        return True
     first = results[0]
     if any(other.shape != first.shape for other in results):
         return True

@@ -55,7 +55,7 @@ def test_a_bert_with_three_dynamic_sizes_is_one_fused_graph(
     assert main(["compile", str(path), "-o", "out.onnx"]) == 0
     err = capsys.readouterr().err
     assert re.search(
-        r"^  nodes on the CPU +34 +6   shape computations, because s33, s50 and s6 are dynamic$", err, re.M
+        r"^  nodes on the CPU +34 +7   shape computations, because s33, s50 and s6 are dynamic$", err, re.M
     )
     assert re.search(r"^  CPU/GPU copies +31 +0$", err, re.M)
-    assert "--bind s33=1 --bind s50=64 --bind s6=1\n            1 fused graph of 79 nodes, nothing on the CPU\n" in err
+    assert "--bind s33=1 --bind s50=64 --bind s6=1\n            1 fused graph of 75 nodes, nothing on the CPU\n" in err

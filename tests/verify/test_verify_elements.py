@@ -11,7 +11,7 @@ from onnx import parser
 import dmlc
 from dmlc.diagnostics import Source
 from dmlc.verifying import verify_graph, verify_models
-from dmlc.verifying.rounding import Noise, units_of
+from dmlc.verifying.rounding import Noise
 from dmlc.verifying.spread import jumped_on
 from dmlc.verifying.subject import TraceStep
 from dmlc.verifying.undefined import Definitions, UndefinedElements, departures, undefined_elements
@@ -198,8 +198,12 @@ def test_noise_keeps_ties_and_small_integers(dtype: Any) -> None:
 
 def test_noise_is_spread_evenly() -> None:
     x = np.random.default_rng(0).standard_normal(20_000).astype(np.float32)
-    counts = np.bincount(units_of(x, 3) + 2, minlength=5)
-    assert counts.min() > 0.85 * counts.max()
+    for ties in (True, False):
+        up, down = (Noise(seed, ties).units(x) for seed in (6, 7))
+        counts = np.bincount(up + 2, minlength=5)
+        assert counts[2] == 0
+        assert counts[[0, 1, 3, 4]].min() > 0.85 * counts.max()
+        assert (up == -down).all()
 
 
 def test_a_tie_that_is_broken_otherwise_is_found() -> None:

@@ -86,3 +86,19 @@ def test_each_place_of_an_axis_may_win_beside_a_nan() -> None:
     assert judged(subject, {"x": x}, {"y": np.array(0, np.uint32)}) == {"y": "unspecified"}
     plain = np.nan_to_num(x, posinf=1, neginf=1)
     assert judged(subject, {"x": plain}, {"y": np.array(1, np.uint32)}) == {"y": "different"}
+
+
+def test_a_number_that_rounding_makes_may_be_divided_by() -> None:
+    """Its sign is rounding too, and whether it is 0: infinite elements and large ones of both signs."""
+    subject = GraphSubject(graph_of("1 / reduce_sum((x - reduce_mean(x, axes=[1])) * w, axes=[1])"))
+    other = GraphSubject(graph_of("1 / (reduce_sum(x - reduce_mean(x, axes=[1]), axes=[1]) * w)"))
+    rng = np.random.default_rng(0)
+    feeds = {"x": rng.standard_normal((99, 3)).astype(np.float32), "w": rng.random((99, 1)).astype(np.float32)}
+    results = other.run(feeds)
+    assert np.isinf(subject.run(feeds)["y"]).any()
+    assert judged(subject, feeds, results) != {"y": DIFFERENT}
+
+
+def graph_of(y: str) -> Any:
+    text = f"model m(x: f32[99, 3], w: f32[99, 1]) -> (y) {{\n    y = {y}\n    return y\n}}\n"
+    return dmlc.compile(Source("m.dml", text)).source_graph

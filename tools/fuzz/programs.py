@@ -49,7 +49,7 @@ class Line:
             return f"{self.operands[0]} {self.op} {self.operands[1]}"
         if self.op in PREFIX and len(self.operands) == 1:
             return f"{self.op}{self.operands[0]}"
-        if self.op == "[]":
+        if self.op == "[]" and self.keywords:
             return f"{self.operands[0]}[{self.keywords[0][1]}]"
         return f"{self.op}({', '.join([*self.operands, *(f'{k}={v}' for k, v in self.keywords)])})"
 

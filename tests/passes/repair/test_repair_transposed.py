@@ -101,7 +101,7 @@ def test_a_size_that_is_asked_for_stays_where_the_operand_is_open() -> None:
     model = transposed(["n", 4], 3, strides=[2], dilations=[2], output_shape=[9])
     program = r.left_alone(model, RULE)
     assert r.refusals(program) == ["E0591"]
-    assert "its pads depend on an open size, or are negative" in [m.reason() for m in program.remarks]
+    assert "its pads depend on a dynamic size, or are negative" in [m.reason() for m in program.remarks]
 
 
 def test_a_node_that_no_kernel_takes_stays() -> None:

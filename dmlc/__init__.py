@@ -9,14 +9,15 @@ from __future__ import annotations
 import importlib
 import importlib.machinery
 
+from dmlc.lazy_names import lazy_names
+
 __version__ = "0.1.0"
 
-#: The public names by their module; the builder also has one name for each operation. ``Source`` and ``bool`` have
-#: other names there.
-_MODULE_OF = {
-    name: f"dmlc.{module}"
-    for module, names in {
-        "api": ("Program", "Source", "compile"),
+#: The module of each public name, and its name there; the builder also has one name for each operation.
+_NAMES, _load, _ = lazy_names(
+    __name__,
+    {
+        "api": ("Program", "TextSource as Source", "compile"),
         "api.decomposition": ("decompose",),
         "api.fixing": ("FixedText", "MadeFix", "fix"),
         "api.functions": ("function",),
@@ -26,7 +27,7 @@ _MODULE_OF = {
         "diagnostics": ("Diagnostic", "DmlcError", "Edit", "Fix"),
         "ir.dtype": (
             "DType",
-            "bool",
+            "bool_ as bool",
             "bool_",
             "f16",
             "f32",
@@ -40,10 +41,8 @@ _MODULE_OF = {
             "u32",
             "u64",
         ),
-    }.items()
-    for name in names
-}
-_NAME_THERE = {"Source": "TextSource", "bool": "bool_"}
+    },
+)
 #: Modules that users reach as attributes, without an import of their own.
 _MODULES = ("api", "debugging", "std", "testing", "verifying")
 
@@ -51,17 +50,16 @@ _MODULES = ("api", "debugging", "std", "testing", "verifying")
 def __getattr__(name: str) -> object:
     if name == "__all__":
         # `from dmlc import *` brings nothing that would shadow Python's own min, max, compile and the like
-        return sorted({*_MODULE_OF, *importlib.import_module("dmlc.builder").PUBLIC} - {"bool", "compile"})
+        return sorted({*_NAMES, *importlib.import_module("dmlc.builder").PUBLIC} - {"bool", "compile"})
+    if name in _NAMES:
+        return _load(name)
     if name in _MODULES:
         return importlib.import_module(f"dmlc.{name}")
     # `from dmlc import text` asks for the name first: no reason to load the builder
-    if name not in _MODULE_OF and (
-        name.startswith("_") or importlib.machinery.PathFinder.find_spec(f"dmlc.{name}", __path__)
-    ):
+    if name.startswith("_") or importlib.machinery.PathFinder.find_spec(f"dmlc.{name}", __path__):
         raise AttributeError(f"module 'dmlc' has no attribute {name!r}")
     try:
-        module = importlib.import_module(_MODULE_OF.get(name, "dmlc.builder"))
-        return getattr(module, _NAME_THERE.get(name, name))
+        return getattr(importlib.import_module("dmlc.builder"), name)
     except AttributeError:
         instead = importlib.import_module("dmlc.builder.habits").instead(name, of_array=True)
         help = f"; write {instead}" if instead else ""
@@ -70,4 +68,4 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     """The public names: those of the stub."""
-    return sorted({*_MODULE_OF, *_MODULES, *importlib.import_module("dmlc.builder.operations").__all__})
+    return sorted({*_NAMES, *_MODULES, *importlib.import_module("dmlc.builder.operations").__all__})

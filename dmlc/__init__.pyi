@@ -1,4 +1,4 @@
-"""Written by ``python -m tools.builder_stubs --write``; a test holds it to what ``dmlc`` gives."""
+"""Written by ``python -m tools.builder_stubs --write``; a test holds it to what the package gives."""
 
 # ruff: noqa: A004
 

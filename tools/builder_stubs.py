@@ -1,13 +1,13 @@
-"""The stubs of the builder, written from the declarations: ``python -m tools.builder_stubs --write`` writes them anew.
+"""The stubs of the package, written from the declarations: ``python -m tools.builder_stubs --write`` writes them anew.
 
-``operations.pyi`` types the operations, ``dmlc/__init__.pyi`` the names of the package, which are loaded lazily.
+``operations.pyi`` types the operations, each ``__init__.pyi`` the names of a package, which are loaded lazily.
 """
 
 from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from tools.generated_files import write_or_compare
 _PACKAGE_FOLDER = Path(__file__).parents[1] / "dmlc"
 OPERATIONS_STUB = _PACKAGE_FOLDER / "builder" / "operations.pyi"
 PACKAGE_STUB = _PACKAGE_FOLDER / "__init__.pyi"
+#: The packages whose names are all loaded lazily.
+LAZY_PACKAGES = ("debugging", "importers", "verifying")
 
 _HEAD = '''\
 """Written by ``python -m tools.builder_stubs --write`` from the declarations in ``dmlc.ops``; a test compares them."""
@@ -34,25 +36,31 @@ from dmlc.ir import Array, DimExpr
 '''
 
 
-_PACKAGE = '''\
-"""Written by ``python -m tools.builder_stubs --write``; a test holds it to what ``dmlc`` gives."""
-
-# ruff: noqa: A004
+_DOCSTRING = '''\
+"""Written by ``python -m tools.builder_stubs --write``; a test holds it to what the package gives."""
 '''
 
 
 def package_stub() -> str:
     """The stub of ``dmlc`` itself."""
     package = importlib.import_module("dmlc")
-    names = [("dmlc", name) for name in package._MODULES]
-    names += [(module, name) for name, module in package._MODULE_OF.items() if name != "bool"]  # Python's bool
-    names += [("dmlc.builder.operations", name) for name in operations.__all__]
-    there = package._NAME_THERE
-    lines = [
-        f"from {module} import {there.get(name, name)} as {name}\n"
-        for module, name in sorted(names, key=lambda pair: (pair[0], _order(there.get(pair[1], pair[1]))))
-    ]
-    return f"{_PACKAGE}\n{''.join(lines)}\n__version__: str\nbool: DType\n\n{_names(package.__all__)}"
+    names = {name: ("dmlc", name) for name in package._MODULES}
+    names |= {name: place for name, place in package._NAMES.items() if name != "bool"}  # Python's bool
+    names |= {name: ("dmlc.builder.operations", name) for name in operations.__all__}
+    head = f"{_DOCSTRING}\n# ruff: noqa: A004\n"
+    return f"{head}\n{_imports(names)}\n__version__: str\nbool: DType\n\n{_names(package.__all__)}"
+
+
+def lazy_stub(package: str) -> str:
+    """The stub of a package whose names are all loaded lazily."""
+    names = importlib.import_module(package)._NAMES
+    return f"{_DOCSTRING}\n{_imports(names)}\n{_names(names)}"
+
+
+def stubs() -> dict[Path, str]:
+    """The text of each stub by its path."""
+    lazy = {_PACKAGE_FOLDER / package / "__init__.pyi": lazy_stub(f"dmlc.{package}") for package in LAZY_PACKAGES}
+    return {OPERATIONS_STUB: operations_stub(), PACKAGE_STUB: package_stub(), **lazy}
 
 
 def operations_stub() -> str:
@@ -64,9 +72,16 @@ def operations_stub() -> str:
     return "\n".join(parts)
 
 
-def _order(name: str) -> tuple[bool, list[tuple[int, str]]]:
-    """Ruff's order of names: classes first, numbers by their value."""
-    return not name[0].isupper(), [(int(p) if p.isdigit() else -1, p) for p in re.split(r"(\d+)", name)]
+def _imports(names: Mapping[str, tuple[str, str]]) -> str:
+    """Return the imports of names, each from its module under its name there."""
+    places = sorted((module, _order(there), there, name) for name, (module, there) in names.items())
+    return "".join(f"from {module} import {there} as {name}\n" for module, _, there, name in places)
+
+
+def _order(name: str) -> tuple[int, list[tuple[int, str]]]:
+    """Ruff's order of names: constants, classes, others; numbers by their value."""
+    kind = 2 if not name[0].isupper() else 0 if name.isupper() else 1
+    return kind, [(int(p) if p.isdigit() else -1, p) for p in re.split(r"(\d+)", name)]
 
 
 def _names(names: Iterable[str]) -> str:
@@ -123,5 +138,4 @@ def _default(spec: AttributeSpec) -> str:
 
 
 if __name__ == "__main__":
-    files = {OPERATIONS_STUB: operations_stub(), PACKAGE_STUB: package_stub()}
-    raise SystemExit(write_or_compare("builder_stubs", __doc__, files))
+    raise SystemExit(write_or_compare("builder_stubs", __doc__, stubs()))

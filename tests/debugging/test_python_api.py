@@ -17,11 +17,9 @@ import pytest
 from onnx import parser
 
 import dmlc
-from dmlc import debugging
 from dmlc.cli import decompose as decompose_verb
 from dmlc.cli.main import main
 from dmlc.cli.progress import Progress
-from tests.rows import each_row
 
 OPSET = '<ir_version: 8, opset_import: ["": 17]>'
 PROGRAM = "model m(x: f32[N, 8]) -> (y) {\n    t = x * 2\n    y = softmax(t, axes=[1])\n    return y\n}\n"
@@ -79,11 +77,6 @@ def test_plain_data_of_results_is_json() -> None:
     for result in results():
         if hasattr(result, "to_json"):
             assert isinstance(json.loads(json.dumps(result.to_json())), dict)
-
-
-@each_row("name", debugging.__all__)
-def test_every_name_of_the_package_is_there(name: str) -> None:
-    assert getattr(debugging, name) is not None
 
 
 # --- progress

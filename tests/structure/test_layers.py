@@ -18,6 +18,7 @@ CHECKOUT = Path(__file__).parents[2]
 
 #: Layers from the bottom up; a package imports only packages of layers before its own.
 LAYERS: tuple[tuple[str, ...], ...] = (
+    ("lazy_names",),
     ("workers",),
     ("diagnostics",),
     ("ir",),
@@ -36,6 +37,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 LAYER_OF = {package: layer for layer, packages in enumerate(LAYERS) for package in packages}
 #: The libraries that each package may load beside the standard library.
 LIBRARIES: dict[str, set[str]] = {
+    "lazy_names": set(),
     "workers": {"onnxruntime"},
     "diagnostics": set(),
     "ir": {"msgspec", "numpy"},

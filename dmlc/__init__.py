@@ -18,12 +18,23 @@ _NAMES, _load, _ = lazy_names(
     __name__,
     {
         "api": ("Program", "TextSource as Source", "compile"),
+        "api.checking": ("CheckResult", "check"),
         "api.decomposition": ("decompose",),
         "api.fixing": ("FixedText", "MadeFix", "fix"),
         "api.functions": ("function",),
         "builder": ("Graph", "Tensor", "constant", "onnx", "size"),
         "codegen.onnx.metadata": ("model_facts",),
-        "debugging": ("BisectResult", "LocatedVerdict", "ModelDiff", "Repro", "bisect", "diff", "locate", "repro"),
+        "debugging": (
+            "BisectResult",
+            "LocatedVerdict",
+            "ModelDiff",
+            "Repro",
+            "bisect",
+            "diff",
+            "locate",
+            "repro",
+            "verify",
+        ),
         "diagnostics": ("Diagnostic", "DmlcError", "Edit", "Fix"),
         "ir.dtype": (
             "DType",
@@ -41,6 +52,8 @@ _NAMES, _load, _ = lazy_names(
             "u32",
             "u64",
         ),
+        "placement.report": ("Placement",),
+        "verifying.verdict": ("Verdict",),
     },
 )
 #: Modules that users reach as attributes, without an import of their own.

@@ -10,6 +10,8 @@ from dmlc import verifying as verifying
 from dmlc.api import Program as Program
 from dmlc.api import TextSource as Source
 from dmlc.api import compile as compile
+from dmlc.api.checking import CheckResult as CheckResult
+from dmlc.api.checking import check as check
 from dmlc.api.decomposition import decompose as decompose
 from dmlc.api.fixing import FixedText as FixedText
 from dmlc.api.fixing import MadeFix as MadeFix
@@ -106,6 +108,7 @@ from dmlc.debugging import bisect as bisect
 from dmlc.debugging import diff as diff
 from dmlc.debugging import locate as locate
 from dmlc.debugging import repro as repro
+from dmlc.debugging import verify as verify
 from dmlc.diagnostics import Diagnostic as Diagnostic
 from dmlc.diagnostics import DmlcError as DmlcError
 from dmlc.diagnostics import Edit as Edit
@@ -123,12 +126,15 @@ from dmlc.ir.dtype import u8 as u8
 from dmlc.ir.dtype import u16 as u16
 from dmlc.ir.dtype import u32 as u32
 from dmlc.ir.dtype import u64 as u64
+from dmlc.placement.report import Placement as Placement
+from dmlc.verifying.verdict import Verdict as Verdict
 
 __version__: str
 bool: DType
 
 __all__ = [
     "BisectResult",
+    "CheckResult",
     "DType",
     "Diagnostic",
     "DmlcError",
@@ -139,10 +145,12 @@ __all__ = [
     "LocatedVerdict",
     "MadeFix",
     "ModelDiff",
+    "Placement",
     "Program",
     "Repro",
     "Source",
     "Tensor",
+    "Verdict",
     "argmax",
     "argmin",
     "argsort",
@@ -150,6 +158,7 @@ __all__ = [
     "bool_",
     "cast",
     "ceil",
+    "check",
     "clip",
     "concat",
     "constant",
@@ -236,5 +245,6 @@ __all__ = [
     "u32",
     "u64",
     "unsqueeze",
+    "verify",
     "where",
 ]

@@ -46,14 +46,14 @@ def assert_equivalent(
 ) -> None:
     """Check that A and B compute the same; without B, that A and its compiled form for ``directml`` do.
 
-    A and B are sources of ``dmlc.locate``, or compiled programs. ``inputs`` is the number of made-up inputs, or arrays
-    by name; the other keywords are those of ``dmlc.locate``. Raises ``AssertionError`` where they differ, or where
+    A and B are those of ``dmlc.verify``. ``inputs`` is the number of made-up inputs, or arrays
+    by name; the other keywords are those of ``dmlc.verify``. Raises ``AssertionError`` where they differ, or where
     nothing could be compared. Its text has the verdict, the worst element, and the first value that parts with its
     node. Raises ``DmlcError`` for a source that cannot be read.
     """
     found = locate(
-        _source(a),
-        None if b is None else _source(b),
+        a,
+        b,
         inputs=inputs,
         expected=expected,
         backend=backend,
@@ -109,7 +109,3 @@ def _strategies() -> Any:
         message = "dmlc.testing.breaking_inputs makes hypothesis strategies: pip install hypothesis"
         raise ModuleNotFoundError(message, name="hypothesis") from None
     return strategies
-
-
-def _source(source: ProgramSource | api.Program) -> ProgramSource:
-    return source.to_onnx() if isinstance(source, api.Program) else source

@@ -87,7 +87,6 @@ KINDS: Mapping[str, ArgumentKind] = {
     "allowed": ArgumentKind(_is_allowed, f"one or more of {', '.join(CLASSES)}", CLASSES),
     "rtol": _DISTANCE,
     "atol": _DISTANCE,
-    "search": _BOOL,
     "from_end": _BOOL,
     "unsafe": _BOOL,
     "exact": _BOOL,
@@ -99,6 +98,7 @@ KINDS: Mapping[str, ArgumentKind] = {
         lambda value: value is None or isinstance(value, str) or callable(value), "a command or a function"
     ),
     "state": ArgumentKind(lambda value: value is None or _is_path(value), "the path of a file"),
+    "output_path": ArgumentKind(lambda value: value is None or _is_path(value), "the path of a folder"),
     "written": ArgumentKind(lambda value: value is None or _is_path(value), "the path of a file"),
     "path": ArgumentKind(_is_path, "the path of a file"),
     "value": _TEXT,

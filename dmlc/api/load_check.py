@@ -60,6 +60,32 @@ def kernel_check(artifact: Artifact, graph: Graph, target: Target) -> Iterator[D
         yield Diagnostic(code, message, labels, operator_page(node))
 
 
+def session_check(artifact: Artifact) -> Iterator[Diagnostic]:
+    """Have the installed ONNX Runtime make a session of an emitted model, and give the error where it refuses.
+
+    It gives nothing where nothing can be found out: without ONNX Runtime, and for a model too large to be handed over.
+    """
+    from dmlc.runtime.ort_model import OrtModel, plain_message
+    from dmlc.runtime.runnable import NoEvidence, RunFailed
+    from dmlc.runtime.session import opset_help
+
+    try:
+        OrtModel(artifact.payload, artifact.folder, threads=1, isolated=True)
+    except RunFailed as error:
+        why = plain_message(error)
+        help = opset_help(artifact.payload, why) or _kernel_help(why)
+        yield Diagnostic(RUNTIME_FAILED, f"ONNX Runtime refuses the model: {why}", help=help)
+    except (NoEvidence, ValueError):
+        return
+
+
+def _kernel_help(why: str) -> str:
+    """The way out for a model without a kernel; another one where that is not the reason."""
+    if "implementation for" in why or "find kernel" in why:
+        return "cast the operands of that node to a dtype that has a kernel, or write the node in other operators"
+    return "dmlc verify SRC reports whether the model fails as it is"
+
+
 def _of_emitted(refusal: LoadRefusal, artifact: Artifact, source: ModelProto, lowest: int) -> Diagnostic:
     """The error where the source loads, and what was made of it does not."""
     own, opset = (imported_versions(model.opset_import).get("", 0) for model in (source, artifact.payload))

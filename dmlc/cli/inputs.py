@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 from dmlc import api
@@ -68,23 +67,14 @@ def _load(name: str, place: str, limits: Limits) -> Array:
     return files.load_array(path, None, name, limits)
 
 
-def expected_outputs(
-    args: argparse.Namespace, *, more: Sequence[str] = ()
-) -> tuple[dict[str, Array], dict[str, Array]]:
-    """The arrays ``in::NAME`` and ``out::NAME`` by NAME, of the ``.npz`` files of ``--input`` and of ``more`` files.
+def expected_outputs(args: argparse.Namespace) -> tuple[dict[str, Array], dict[str, Array]]:
+    """The arrays ``in::NAME`` and ``out::NAME`` by NAME, of the ``.npz`` files of ``--input``.
 
     Raises ``DmlcError`` for a file that cannot be read.
     """
-    limits = Limits.of(limits_of(args))
     places = [re.sub(r"(\.npz):.*", r"\1", place, flags=re.IGNORECASE | re.DOTALL) for _, place in args.input]
-    names = dict.fromkeys(name for name in (*more, *places) if name.lower().endswith(".npz"))
-    found: dict[str, dict[str, Array]] = {"in": {}, "out": {}}
-    for name in names:
-        for key in files.array_keys(Path(name)):
-            side, sign, value = key.partition("::")
-            if sign and side in found:
-                found[side].setdefault(value, files.load_array(Path(name), key, value, limits))
-    return found["in"], found["out"]
+    names = dict.fromkeys(name for name in places if name.lower().endswith(".npz"))
+    return files.named_arrays(names, Limits.of(limits_of(args)))
 
 
 def feeds_of(args: argparse.Namespace, given: dict[str, Array], program: api.Program) -> dict[str, Array]:

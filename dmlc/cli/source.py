@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dmlc import api, text
 from dmlc.cli.console import UsageError
@@ -75,29 +75,33 @@ def compile_source(
     ``--target`` says: what ONNX cannot express does not matter there, nor in DxDispatch's JSON. ``as_written`` lets
     no rule fire but the mandatory rules of the target.
     """
-    return api.compile(
-        open_source(args) if source is None else source,
-        target="numpy" if for_numpy else args.target,
-        opset=args.opset,
-        bind=_each_once("--bind", args.bind),
-        shapes=shapes_of(args),
-        ranges=_each_once("--range", args.range),
-        profiles=None if as_written else profiles_of(args),
-        model=args.model,
-        include=args.include,
-        exact=args.exact,
-        allow=tuple(args.allow),
-        strict=args.strict and not as_written,
-        lower_hardmax=args.lower_hardmax,
-        feature_level=args.feature_level,
-        skip_rules=() if as_written else args.skip_rule,
-        only_rules=() if as_written else args.only_rule,
-        progress=progress,
-        f64=None if as_written else args.f64,
-        accumulate=None if as_written else args.accumulate,
-        fuse=() if as_written or for_numpy else args.fuse,
-        limits=limits_of(args),
-    )
+    keywords = compile_keywords(args, for_numpy=for_numpy, as_written=as_written)
+    return api.compile(open_source(args) if source is None else source, **keywords, progress=progress)
+
+
+def compile_keywords(args: argparse.Namespace, *, for_numpy: bool = False, as_written: bool = False) -> dict[str, Any]:
+    """The keywords of ``dmlc.compile`` that the command line gives; see ``compile_source``. Raises ``UsageError``."""
+    return {
+        "target": "numpy" if for_numpy else args.target,
+        "opset": args.opset,
+        "bind": _each_once("--bind", args.bind),
+        "shapes": shapes_of(args),
+        "ranges": _each_once("--range", args.range),
+        "profiles": None if as_written else profiles_of(args),
+        "model": args.model,
+        "include": args.include,
+        "exact": args.exact,
+        "allow": tuple(args.allow),
+        "strict": args.strict and not as_written,
+        "lower_hardmax": args.lower_hardmax,
+        "feature_level": args.feature_level,
+        "skip_rules": () if as_written else args.skip_rule,
+        "only_rules": () if as_written else args.only_rule,
+        "f64": None if as_written else args.f64,
+        "accumulate": None if as_written else args.accumulate,
+        "fuse": () if as_written or for_numpy else args.fuse,
+        "limits": limits_of(args),
+    }
 
 
 def profiles_of(args: argparse.Namespace) -> dict[str, list[int]] | None:

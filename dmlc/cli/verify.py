@@ -13,6 +13,7 @@ import argparse
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from dmlc import api, importers
 from dmlc.api.artifact_meaning import needs_reference
@@ -21,15 +22,9 @@ from dmlc.cli.console import Console, UsageError
 from dmlc.cli.inputs import expected_outputs, given_inputs
 from dmlc.cli.options import add_include, add_limits, add_report_options, limits_of
 from dmlc.cli.source import STDIN, check_is_source, is_model, read_source
-from dmlc.codegen.artifact import signature_of
-from dmlc.debugging import LocatedVerdict, locate
+from dmlc.debugging import LocatedVerdict, locate, verify
 from dmlc.diagnostics.limits import Limits
-from dmlc.ir import Array, Graph
-from dmlc.runtime import dxdispatch_files, files
-from dmlc.verifying import Verdict, verify_results
-from dmlc.verifying.verdict import NOT_VERIFIED
-
-_DISPATCHES = ".dxdispatch.json"
+from dmlc.runtime import files
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -90,81 +85,41 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 
 def _found(args: argparse.Namespace, console: Console) -> LocatedVerdict:
-    allowed = ("exact",) if args.exact else ("exact", "reassociates", *args.allow)
     limits = Limits.of(limits_of(args))
     name = args.result or ""
-    if name.lower().endswith(_DISPATCHES):
-        return LocatedVerdict(_results_verdict(args, allowed, limits), None, 0.0)
-    if args.output_path is not None:
-        raise UsageError("--output-path is for a B that is a .dxdispatch.json file")
     if name == STDIN:
         raise UsageError("B is a file, not stdin")
     for source in (args.original, name):
-        if source and Path(source).suffix.lower() not in (".py", ".npz"):
+        if source and not _ends(source, ".py", ".npz", ".dxdispatch.json"):
             check_is_source(source)
-    if Path(args.original).suffix.lower() == ".npz":
+    if _ends(args.original, ".npz"):
         raise UsageError("A is a program, a model or a .py file, not data")
-    if name and Path(name).suffix.lower() not in (".py", ".npz") and is_model(name) and args.backend is None:
+    if name and not _ends(name, ".py", ".npz", ".dxdispatch.json") and is_model(name) and args.backend is None:
         path = Path(name)
         if needs_reference(importers.read_model(path, files.read_bytes(path, limits), limits)):
             console.say(f"note: {name} is computed by the reference: it makes no promise for the CPU provider")
-    feeds, expected = _data(args)
+    inputs, expected = expected_outputs(args)
+    feeds = {**inputs, **given_inputs(args)}
     given = [name for name, _ in args.input]
-    data = f"the data of {', '.join(given)}" if given else f"the inputs of {name}"
-    return locate(
-        read_source(STDIN, limits) if args.original == STDIN else args.original,
-        None if expected or not name else name,
-        inputs=feeds or args.inputs,
-        expected=expected or None,
-        backend=args.backend,
-        seed=args.seed,
-        allowed=allowed,
-        rtol=args.rtol,
-        atol=args.atol,
-        search=args.locate,
-        model=args.model,
-        include=args.include,
-        limits=limits_of(args),
-        data=data,
-    )
+    options: dict[str, Any] = {
+        "inputs": feeds or args.inputs,
+        "expected": expected if expected and not name else None,
+        "backend": args.backend,
+        "seed": args.seed,
+        "allowed": ("exact",) if args.exact else ("exact", "reassociates", *args.allow),
+        "rtol": args.rtol,
+        "atol": args.atol,
+        "model": args.model,
+        "include": args.include,
+        "limits": limits_of(args),
+        "output_path": args.output_path,
+        "data": f"the data of {', '.join(given)}" if given else "",
+    }
+    original = read_source(STDIN, limits) if args.original == STDIN else args.original
+    if args.locate:
+        return locate(original, args.result, **options)
+    return LocatedVerdict(verify(original, args.result, **options), None, 0.0)
 
 
-def _data(args: argparse.Namespace) -> tuple[dict[str, Array], dict[str, Array]]:
-    """The inputs and the expected outputs that files give. Raises ``UsageError`` for outputs without inputs."""
-    name = args.result or ""
-    is_data = Path(name).suffix.lower() == ".npz"
-    inputs, outputs = expected_outputs(args, more=[name] if is_data else [])
-    given = given_inputs(args)
-    if is_data and not outputs:
-        raise UsageError(f"{name} has no array out::NAME, which is an expected output")
-    if name and not is_data:
-        outputs = {}
-    feeds = {**(inputs if is_data or args.input else {}), **given}
-    if outputs and not feeds:
-        raise UsageError("expected outputs belong to inputs: give --input, or arrays in::NAME beside them")
-    return feeds, outputs
-
-
-def _results_verdict(args: argparse.Namespace, allowed: tuple[str, ...], limits: Limits) -> Verdict:
-    """The verdict on the files that DxDispatch wrote; not verified where some are missing."""
-    original: Graph | Path
-    if is_model(args.original):
-        original = _checked(args.original, limits)
-        graph = api.compile(original, target="onnx", limits=limits_of(args)).source_graph
-    else:
-        source = read_source(args.original, limits)
-        original = graph = api.written_graph(source, args.model, args.include, limits)
-    folder = None if args.output_path is None else Path(args.output_path)
-    found = dxdispatch_files.read_run(Path(args.result), signature_of(graph), folder)
-    if found.missing:
-        names = ", ".join(map(str, found.missing))
-        reason = f"there is no {names}; run DxDispatch in the folder of B, or name its results' with --output-path"
-        return Verdict(NOT_VERIFIED, allowed, 0, 1, reason=reason)
-    return verify_results(original, found.inputs, found.results, data=f"the files of {args.result}", allowed=allowed)
-
-
-def _checked(name: str, limits: Limits) -> Path:
-    """The path of a model that can be read. Raises ``DmlcError``: E0420 (exit code 2), E0430."""
-    path = Path(name)
-    importers.read_model(path, files.read_bytes(path, limits, is_model=True), limits)
-    return path
+def _ends(name: str, *suffixes: str) -> bool:
+    return name.lower().endswith(suffixes)

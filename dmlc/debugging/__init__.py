@@ -17,6 +17,6 @@ _NAMES, __getattr__, __dir__ = lazy_names(
         "node_changes": ("NodeChange", "NodeSummary"),
         "reproduction": ("Repro", "repro"),
         "type_changes": ("TypeChange",),
-        "verification": ("LocatedVerdict", "last_line", "locate"),
+        "verification": ("LocatedVerdict", "last_line", "locate", "verify"),
     },
 )

@@ -18,6 +18,7 @@ from dmlc.debugging.type_changes import TypeChange as TypeChange
 from dmlc.debugging.verification import LocatedVerdict as LocatedVerdict
 from dmlc.debugging.verification import last_line as last_line
 from dmlc.debugging.verification import locate as locate
+from dmlc.debugging.verification import verify as verify
 
 __all__ = [
     "BisectResult",
@@ -38,4 +39,5 @@ __all__ = [
     "last_line",
     "locate",
     "repro",
+    "verify",
 ]

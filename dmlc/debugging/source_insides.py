@@ -18,8 +18,9 @@ from dmlc.ir import Graph
 from dmlc.runtime import files
 from dmlc.runtime.opaque_nodes import OpaqueNodes
 
-#: A source of a verification: what ``dmlc.compile`` takes, or the path of a ``.py`` file with a function of arrays.
-SideSource: TypeAlias = "ProgramSource"
+#: A source of a verification: what ``dmlc.compile`` takes or gives, or the path of a ``.py`` file with a function of
+#: arrays.
+SideSource: TypeAlias = "ProgramSource | api.Program"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +31,17 @@ class CompileOptions:
     include: Sequence[str | os.PathLike[str]]
     limits: Mapping[str, int] | None
 
-    def program(self, source: ProgramSource, *, as_written: bool, target: str = "onnx") -> api.Program:
+    def program(self, source: SideSource, *, as_written: bool, target: str = "onnx") -> api.Program:
+        source = source.to_onnx() if isinstance(source, api.Program) else source
         only = () if as_written else None
         return api.compile(
             source, target=target, model=self.model, include=self.include, limits=self.limits, only_rules=only
         )
 
-    def graph(self, source: ProgramSource) -> Graph:
+    def graph(self, source: SideSource) -> Graph:
         """The graph of a program or model before all passes."""
+        if isinstance(source, api.Program):
+            return source.source_graph
         if isinstance(source, (str, os.PathLike)) and not files.is_model_file(Path(source)):
             path, limits = Path(source), Limits.of(self.limits)
             source = text.decode(str(path), files.read_bytes(path, limits), limits)
@@ -47,7 +51,12 @@ class CompileOptions:
 
 
 def inside_of(source: SideSource, backend: str | None, options: CompileOptions, *, as_written: bool) -> Inside:
-    """A source on a backend. ``as_written`` computes a program by the reference by default; else it is compiled."""
+    """A source on a backend. ``as_written`` computes a program by the reference by default; else it is compiled.
+
+    A compiled program is the code that it emits, or by the reference its source.
+    """
+    if isinstance(source, api.Program):
+        return _inside_program(source, backend, options)
     found = onnx_model(source, Limits.of(options.limits))
     if found is not None and backend is None and needs_reference(found[0]):
         graph = meaning(*found, Limits.of(options.limits))
@@ -66,6 +75,18 @@ def inside_of(source: SideSource, backend: str | None, options: CompileOptions, 
         return inside_graph(graph)
     target = "directml" if backend == "dml" else "onnx"
     return compiled_inside(options.program(source, as_written=False, target=target), backend)
+
+
+def _inside_program(program: api.Program, backend: str | None, options: CompileOptions) -> Inside:
+    if backend == "numpy" or (backend is None and program.target.code == "numpy"):
+        return inside_code(program)
+    if backend == "reference":
+        return inside_graph(program.source_graph)
+    if backend is None and not program.target.runs_on_cpu:
+        emitted = api.emitted(program, "onnx")
+        graph = meaning(emitted.payload, emitted.folder, Limits.of(options.limits))
+        return inside_graph(graph, OpaqueNodes(graph, emitted.folder))
+    return compiled_inside(program, backend)
 
 
 def _has_references(graph: Graph) -> bool:

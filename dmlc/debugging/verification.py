@@ -1,11 +1,12 @@
-"""Verification of two sides on backends of choice, and the search for the value that parts."""
+"""Verification of two models on backends of choice, and the search for the first value that differs."""
 
 from __future__ import annotations
 
+import inspect
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,14 @@ from dmlc.codegen.artifact import signature_of
 from dmlc.debugging.first_difference import Location, locate_first
 from dmlc.debugging.insides import Inside
 from dmlc.debugging.optimizer_blame import blamed_transformer
+from dmlc.debugging.result_files import expected_results, holds_arrays, holds_dispatches, verify_dispatches
 from dmlc.debugging.source_insides import CompileOptions, SideSource, compiled_inside, inside_of
 from dmlc.debugging.unlike_parts import unlike_parts
-from dmlc.diagnostics import did_you_mean, fail
+from dmlc.diagnostics import did_you_mean, fail, option
 from dmlc.diagnostics.catalogue.runs import INPUT_NAMES, NO_BACKEND, NOT_CODE, UNKNOWN_CHOICE
 from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.limits import Limits
+from dmlc.diagnostics.parameters import parameters_of
 from dmlc.runtime.feeds import FeedChecker
 from dmlc.runtime.python_file import PythonFile
 from dmlc.runtime.runnable import NoEvidence, NotRunnable, RunFailed
@@ -59,7 +62,7 @@ def last_line(verdict: Verdict, seconds: float) -> str:
     return f"{'PASSED' if verdict.ok else 'FAILED'}{why} | {count} | {seconds:.2f} s"
 
 
-def locate(
+def verify(
     a: SideSource,
     b: SideSource | None = None,
     *,
@@ -70,55 +73,129 @@ def locate(
     allowed: str | Iterable[str] = DEFAULT_CLASSES,
     rtol: float | None = None,
     atol: float | None = None,
-    search: bool = True,
     model: str | None = None,
     include: Sequence[str | os.PathLike[str]] = (),
     limits: Mapping[str, int] | None = None,
-    data: str = "the given inputs",
-) -> LocatedVerdict:
-    """Verify B against A, and find the first value that parts.
+    output_path: str | os.PathLike[str] | None = None,
+    data: str = "",
+) -> Verdict:
+    """Compare what two models or programs compute, as ``dmlc verify A B`` does.
 
-    A and B are sources of ``dmlc.compile``, or ``.py`` files with a function of arrays. Without B, A is compared with
-    the ``expected`` outputs, with itself where ``backend`` names two backends, else with its compiled form.
-    ``inputs`` is the number of made-up inputs, or arrays by name. ``backend`` is one of ``cpu``, ``dml``, ``numpy``,
-    ``reference`` for both sides, or two of them as ``cpu:reference``. By default a program is computed by the
-    reference, and a model runs on ONNX Runtime's CPU provider without optimizations. ``rtol`` and ``atol`` replace the
-    tolerance by ``|a - b| <= atol + rtol * |a|``. Without ``search`` only the verdict is made.
+    A is the original: a source of ``dmlc.compile``, a compiled program, or the path of a ``.py`` file with a function
+    of arrays. B is the result: one of these, the path of an ``.npz`` file with inputs ``in::NAME`` and expected outputs
+    ``out::NAME``, or the path of a ``.dxdispatch.json`` file, whose result files DxDispatch wrote below the folder
+    ``output_path``. Without B, A is compared with the ``expected`` outputs, with itself where ``backend`` names two
+    backends, else with its compiled form.
+
+    ``inputs`` is the number of made-up inputs, or arrays by name, which the verdict calls ``data``. ``seed`` is that of
+    made-up inputs. ``backend`` is one of ``cpu``, ``dml``, ``numpy``, ``reference`` for both, or two of them as
+    ``cpu:reference``. By default a program is computed by the reference, and a model runs on ONNX Runtime's CPU
+    provider without optimizations. ``allowed`` are the classes of rewrites that B may have. ``rtol`` and ``atol``
+    replace the tolerance by ``|a - b| <= atol + rtol * |a|``. ``model``, ``include`` and ``limits`` are those of
+    ``compile``.
     Raises ``DmlcError`` for a source that cannot be read, for backends that do not exist, and for arguments of another
     type (E0556).
     """
-    check_arguments(
-        inputs=inputs, expected=expected, backend=backend, seed=seed, allowed=allowed, rtol=rtol, atol=atol,
-        search=search, model=model, include=include, data=data,
-    )  # fmt: skip
-    inputs, start = inputs if isinstance(inputs, Mapping) else int(inputs), time.perf_counter()
-    options, backends = CompileOptions(model, include, limits), _backends(backend, alone=b is None and expected is None)
-    tolerance = asked_tolerance(rtol, atol)
-    sides: list[Inside] = []
+    comparison = _SideComparison(
+        a, b, inputs, expected, backend, seed, allowed, rtol, atol, model, include, limits, output_path, data
+    )
+    return comparison.verdict()
 
-    def left() -> Subject:
-        sides.append(_original(a, backends[0], options, b))
-        if not isinstance(inputs, int):
-            _check_feeds(sides[0], inputs)
-        return sides[0].subject
 
-    def right() -> Subject:
-        if expected is not None:
-            sides.append(Inside(RecordedSubject(sides[0].subject, expected), (), frozenset()))
-        else:
-            sides.append(_result(a, b, backends, options, sides[0]))
-        return sides[1].subject
+@parameters_of(verify)
+def locate(*sources: Any, **options: Any) -> LocatedVerdict:
+    """Compare two models or programs as ``verify`` does, with its arguments, and find the first value that differs.
 
-    chosen = set([allowed] if isinstance(allowed, str) else allowed)
-    # kernels, references and NumPy round differently
-    chosen |= set() if chosen == {"exact"} else {REASSOCIATES}
-    if isinstance(inputs, int):
-        verdict = verify_sides(left, right, inputs=inputs, seed=seed, allowed=chosen, tolerance=tolerance)
-    else:
-        verdict = verify_given(lambda: (left(), right()), dict(inputs), data=data, allowed=chosen, tolerance=tolerance)
-    verdict = replace(verdict, notes=(*verdict.notes, *_notes(verdict, sides)))
-    location, note = _location_of(verdict, sides, tolerance) if search else (None, "")
+    Raises ``DmlcError`` as ``verify`` does.
+    """
+    start = time.perf_counter()
+    given = inspect.signature(verify).bind(*sources, **options)
+    given.apply_defaults()
+    comparison = _SideComparison(**given.arguments)
+    verdict = comparison.verdict()
+    location, note = _location_of(verdict, comparison.sides, comparison.tolerance)
     return LocatedVerdict(verdict, location, time.perf_counter() - start, note)
+
+
+@dataclass(slots=True)
+class _SideComparison:
+    """The arguments of ``verify``, and the two sides once they are read."""
+
+    a: SideSource
+    b: SideSource | None
+    inputs: int | Mapping[str, Any]
+    expected: Mapping[str, Any] | None
+    backend: str | None
+    seed: int
+    allowed: str | Iterable[str]
+    rtol: float | None
+    atol: float | None
+    model: str | None
+    include: Sequence[str | os.PathLike[str]]
+    limits: Mapping[str, int] | None
+    output_path: str | os.PathLike[str] | None
+    data: str
+    sides: list[Inside] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Raises ``DmlcError`` E0556 (exit code 2) for an argument of another type, or without a use for B."""
+        check_arguments(
+            inputs=self.inputs, expected=self.expected, backend=self.backend, seed=self.seed, allowed=self.allowed,
+            rtol=self.rtol, atol=self.atol, model=self.model, include=self.include, output_path=self.output_path,
+            data=self.data,
+        )  # fmt: skip
+        if self.output_path is not None and not holds_dispatches(self.b):
+            name = option("--output-path", "output_path=")
+            raise fail(UNKNOWN_CHOICE, f"{name} is for a B that is a .dxdispatch.json file", exit_code=2)
+
+    @property
+    def options(self) -> CompileOptions:
+        return CompileOptions(self.model, self.include, self.limits)
+
+    @property
+    def tolerance(self) -> Tolerance | None:
+        return asked_tolerance(self.rtol, self.atol)
+
+    def verdict(self) -> Verdict:
+        """Compare the sides. Raises ``DmlcError`` for a source that cannot be read."""
+        if holds_dispatches(self.b):
+            allowed, folder = self.allowed, self.output_path
+            return verify_dispatches(self.a, self.b, self.options, allowed=allowed, results=folder)
+        if holds_arrays(self.b):
+            self._take_results(Path(self.b))
+        backends = _backends(self.backend, alone=self.b is None and self.expected is None)
+        inputs = self.inputs if isinstance(self.inputs, Mapping) else int(self.inputs)
+
+        def left() -> Subject:
+            self.sides.append(_original(self.a, backends[0], self.options, self.b))
+            if not isinstance(inputs, int):
+                _check_feeds(self.sides[0], inputs)
+            return self.sides[0].subject
+
+        def right() -> Subject:
+            if self.expected is not None:
+                self.sides.append(Inside(RecordedSubject(self.sides[0].subject, self.expected), (), frozenset()))
+            else:
+                self.sides.append(_result(self.a, self.b, backends, self.options, self.sides[0]))
+            return self.sides[1].subject
+
+        chosen = set([self.allowed] if isinstance(self.allowed, str) else self.allowed)
+        # kernels, references and NumPy round differently
+        chosen |= set() if chosen == {"exact"} else {REASSOCIATES}
+        how: Any = {"allowed": chosen, "tolerance": self.tolerance}
+        if isinstance(inputs, int):
+            verdict = verify_sides(left, right, inputs=inputs, seed=self.seed, **how)
+        else:
+            data = self.data or "the given inputs"
+            verdict = verify_given(lambda: (left(), right()), dict(inputs), data=data, **how)
+        return replace(verdict, notes=(*verdict.notes, *_notes(verdict, self.sides)))
+
+    def _take_results(self, path: Path) -> None:
+        """Take the inputs and the expected outputs of an ``.npz`` file, and no B."""
+        given = self.inputs if isinstance(self.inputs, Mapping) else {}
+        self.data = self.data or ("the given inputs" if given else f"the inputs of {path}")
+        self.inputs, self.expected = expected_results(path, given, Limits.of(self.limits))
+        self.b = None
 
 
 def _notes(verdict: Verdict, sides: Sequence[Inside]) -> Iterator[str]:

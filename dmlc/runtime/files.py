@@ -207,6 +207,22 @@ def load_array(path: Path, key: str | None, name: str, limits: Limits = DEFAULTS
         raise fail(codes.BAD_ARRAY_FILE, f"{path} holds no array that can be read: {reason}") from None
 
 
+def named_arrays(
+    paths: Iterable[str | os.PathLike[str]], limits: Limits = DEFAULTS
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    """The arrays ``in::NAME`` and ``out::NAME`` of ``.npz`` files by NAME; the first file that has one decides.
+
+    Raises ``DmlcError`` for a file that cannot be read.
+    """
+    found: dict[str, dict[str, Array]] = {"in": {}, "out": {}}
+    for path in map(Path, paths):
+        for key in array_keys(path):
+            side, sign, value = key.partition("::")
+            if sign and side in found:
+                found[side].setdefault(value, load_array(path, key, value, limits))
+    return found["in"], found["out"]
+
+
 def _array_in(file: BinaryIO, path: Path, key: str | None, name: str, limits: Limits) -> Array:
     if file.read(2) == b"PK":
         file.seek(0)

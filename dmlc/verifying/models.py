@@ -89,23 +89,25 @@ def verify_graph(
 
 
 def verify_results(
-    original: Graph | Path,
+    original: Graph | ModelSource,
     feeds: Feeds,
     results: Mapping[str, Array],
     *,
     data: str,
     allowed: str | Iterable[str] = DEFAULT_CLASSES,
+    folder: Path | None = None,
 ) -> Verdict:
     """Verify results by output name that something else computed from ``feeds``; ``data`` names them in the verdict.
 
-    ``original`` is a graph or the path of an ONNX model. A bool may be given as a byte of 0 or 1, and a scalar as one
-    axis of size 1, which is how DirectML holds them. Floats are compared within the tolerance for any ``allowed``.
+    ``original`` is a graph, an ONNX model or its path. ``folder`` holds the external data of a model. A bool may be
+    given as a byte of 0 or 1, and a scalar as one axis of size 1, which is how DirectML holds them. Floats are compared
+    within the tolerance for any ``allowed``.
     Raises ``ValueError`` for an unknown class.
     """
     from dmlc.verifying.onnx_subject import OnnxSubject
 
     def sides() -> tuple[Subject, Subject]:
-        left: Subject = GraphSubject(original) if isinstance(original, Graph) else OnnxSubject(original)
+        left: Subject = GraphSubject(original) if isinstance(original, Graph) else OnnxSubject(original, folder)
         return left, RecordedSubject(left, results)
 
     chosen = {REASSOCIATES} | set([allowed] if isinstance(allowed, str) else allowed)

@@ -73,6 +73,8 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "compile": (dmlc.compile, (OPEN,)),
     "function": (dmlc.function, ("defs.dml",)),
     "model_facts": (dmlc.model_facts, (MODEL,)),
+    "check": (dmlc.check, (OPEN,)),
+    "verify": (dmlc.verify, (MODEL, MODEL)),
     "locate": (dmlc.locate, (MODEL, MODEL)),
     "bisect": (dmlc.bisect, (MODEL,)),
     "repro": (dmlc.repro, (MODEL,)),
@@ -105,12 +107,12 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 #: Public names that users call on what dmlc gave them, with no value of their own, or that dmlc itself calls.
 NOT_TESTED = {
     "BisectResult.to_text", "DType.holds", "Diagnostic.in_file", "Diagnostic.labelled", "Diagnostic.of",
-    "Repro.last_line", "Repro.to_text", "Source.line", "Source.python",
+    "Placement.count", "Repro.last_line", "Repro.to_text", "Source.line", "Source.python", "Verdict.to_text",
 }  # fmt: skip
 
 RESULTS = {
-    "BisectResult", "DType", "Diagnostic", "DmlcError", "Edit", "Fix", "FixedText", "LocatedVerdict", "MadeFix",
-    "ModelDiff", "Program", "Repro", "Tensor",
+    "BisectResult", "CheckResult", "DType", "Diagnostic", "DmlcError", "Edit", "Fix", "FixedText", "LocatedVerdict",
+    "MadeFix", "ModelDiff", "Placement", "Program", "Repro", "Tensor", "Verdict",
 }  # fmt: skip
 
 

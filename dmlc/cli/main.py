@@ -14,7 +14,7 @@ from dmlc import __version__
 from dmlc.cli.streams import drop_stdout, open_streams
 
 FINE, WRONG_USAGE = 0, 2
-INTERRUPTED = 128 + 2  # as a shell reports SIGINT
+SIGINT = 2
 BROKEN_PIPE = 128 + 13  # as a shell reports SIGPIPE
 
 #: The commands in their groups, each with a summary. Each is the module of that name in this package.
@@ -103,8 +103,8 @@ def main(argv: list[str] | None = None) -> int:
             code = exit.code if isinstance(exit.code, int) else WRONG_USAGE
         sys.stdout.flush()
         return code
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    except KeyboardInterrupt as end:
+        return 128 + getattr(end, "number", SIGINT)  # as a shell reports signals
     except BrokenPipeError:  # the reader went away, as `| head` does
         drop_stdout()
         return BROKEN_PIPE
@@ -146,6 +146,7 @@ def _run(verb: str, argv: list[str]) -> int:
     from dmlc.cli.console import Console, UsageError
     from dmlc.cli.options import report_options
     from dmlc.cli.parser import Parser
+    from dmlc.cli.signals import end_on_signals
     from dmlc.diagnostics import DmlcError, fail, on_command_line
 
     try:
@@ -158,6 +159,7 @@ def _run(verb: str, argv: list[str]) -> int:
     args = parser.parse_args(argv)
     args.words = argv
     console = Console(verb, args)
+    end_on_signals()
     try:
         with on_command_line():
             code: int = module.run(args, console)

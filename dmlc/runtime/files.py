@@ -63,11 +63,11 @@ def _open(path: Path) -> BinaryIO:
     return open_plain(path)
 
 
-def write_bytes(path: Path, data: bytes) -> None:
+def write_bytes(path: Path, data: bytes, final: Path | None = None) -> None:
     """Write a file whole: beside it first, then renamed, so that nothing is ever half written.
 
     A device or a pipe is written in place; a symbolic link to a file is refused, as nothing but what is named is ever
-    written. Raises ``DmlcError`` E0421 (exit code 2).
+    written. Raises ``DmlcError`` E0421 (exit code 2), which names ``final``, the path that the caller renames it to.
     """
     try:
         if not is_plain_output(path):
@@ -83,7 +83,7 @@ def write_bytes(path: Path, data: bytes) -> None:
             remove([beside])
             raise
     except (OSError, ValueError) as error:
-        raise cannot("write", path, error) from None
+        raise cannot("write", final or path, error) from None
 
 
 def remove(paths: Iterable[Path]) -> None:
@@ -159,6 +159,8 @@ def cannot(verb: str, path: Path, error: Exception) -> DmlcError:
     reason = reason if isinstance(error, NotPlain) or "symbolic link to" in reason else reason.lower()
     code = codes.CANNOT_READ if verb == "open" else codes.CANNOT_WRITE
     help = ""
+    if verb == "write" and isinstance(error, FileNotFoundError) and not path.parent.is_dir():
+        reason = f"there is no folder {path.parent}"
     if verb == "open" and isinstance(error, FileNotFoundError) and path.parent.is_dir():
         help = did_you_mean(path.name, [other.name for other in path.parent.iterdir() if other.name != path.name])
         if path.is_symlink():

@@ -54,14 +54,14 @@ def write_model(
         placement = _placement(is_plain, path, source, weights) if outside else "inline"
         _spare(outside, final or path)
     except (OSError, ValueError) as error:
-        raise files.cannot("write", path, error) from None
+        raise files.cannot("write", final or path, error) from None
     size = sum([byte_size(t) or 0 for t in _tensors(model) if t.data_location != TensorProto.EXTERNAL])
     if placement == "inline" and outside:
         size += sum([data.length for data in outside])
         _check_inline(path, size)
     spills = size > _MOST_INLINE
     if not spills and (placement == "reference" or not outside):
-        files.write_bytes(path, model.SerializeToString())
+        files.write_bytes(path, model.SerializeToString(), final)
         return
     beside = _Beside()
 
@@ -77,7 +77,7 @@ def write_model(
     if beside.parts:
         _write_both(placed, path, beside, {data.path for data in outside}, shared)
     else:
-        files.write_bytes(path, placed.SerializeToString())
+        files.write_bytes(path, placed.SerializeToString(), final)
 
 
 def is_one_file(model: ModelProto, path: Path, source: Path | None, weights: Placement | None) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -124,10 +124,12 @@ class Judge:
 
     def _wild(self, name: str, a: Array) -> Array:
         """The elements of an output that are infinite or NaN because numbers are too large, or because infinities were
-        fed. A NaN that was fed, and one of a function that is not defined, must be there in the result."""
-        if any(np.isnan(x).any() for x in float_feeds(self._feeds)):
+        fed. A NaN of an input or a weight, and one of a function that is not defined, must be there in the result."""
+        steps = self._traced(name) or []
+        given = [*float_feeds(self._feeds), *_weights(steps)]
+        if any(np.isnan(x).any() for x in given):
             return np.zeros(a.shape, bool)
-        found = [departures(step, x) for step in self._traced(name) or () for x in step.made()]
+        found = [departures(step, x) for step in steps for x in step.made()]
         if any(one.pole.any() for one in found):
             return np.zeros(a.shape, bool)
         return ~np.isfinite(a) & ~(np.isnan(a) & any(one.undefined.any() for one in found))
@@ -218,3 +220,14 @@ def _other_numbers(x: Any) -> Any:
     """Other floats in the same shape; all else as it is, for integers may be indices."""
     with np.errstate(all="ignore"):
         return -3 * x + 1 if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x
+
+
+def _weights(steps: Sequence[TraceStep]) -> Iterator[Array]:
+    """The floats that are not computed from others."""
+    made = {name for step in steps for name in step.writes}
+    for step in steps:
+        if not step.operands:
+            yield from step.made()
+        for name, x in zip(step.reads, step.operands, strict=False):
+            if name not in made and x is not None and x.dtype.kind == "f":
+                yield x

@@ -60,3 +60,9 @@ def test_a_file_that_was_written_otherwise_does_not_get_the_name(
     assert code == 1
     assert "E0562" in err or "E0563" in err
     assert sorted(Path().iterdir()) == before
+
+
+@pytest.mark.parametrize("verified", [(), ("--verify", "3")])
+def test_a_folder_that_does_not_exist_is_named(command_line: Run, verified: tuple[str, ...]) -> None:
+    code, _, err = command_line("compile", "small.onnx", "-o", "build/out.onnx", *verified)
+    assert (code, err.splitlines()[0]) == (2, "error[E0421]: cannot write build/out.onnx: there is no folder build")

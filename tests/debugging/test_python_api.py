@@ -171,14 +171,17 @@ sys.exit(main(sys.argv[1:]))
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
 @pytest.mark.parametrize(
-    ("command", "module", "name"),
+    ("command", "module", "name", "sent"),
     [
-        ("verify a.onnx b.onnx --locate", "dmlc.debugging.verification", "locate_first"),
-        ("diff a.onnx b.onnx", "dmlc.debugging.model_diff", "compare_graphs"),
-        ("decompose a.onnx -o o.onnx", "dmlc.api.decomposition", "_decomposed"),
+        ("verify a.onnx b.onnx --locate", "dmlc.debugging.verification", "locate_first", "SIGINT"),
+        ("diff a.onnx b.onnx", "dmlc.debugging.model_diff", "compare_graphs", "SIGINT"),
+        ("decompose a.onnx -o o.onnx", "dmlc.api.decomposition", "_decomposed", "SIGINT"),
+        ("compile a.onnx -o o.onnx --verify 3", "dmlc.verifying", "verify_models", "SIGINT"),
+        ("compile a.onnx -o o.onnx --verify 3", "dmlc.verifying", "verify_models", "SIGTERM"),
+        ("compile a.onnx -o o.onnx --verify 3", "dmlc.verifying", "verify_models", "SIGHUP"),
     ],
 )
-def test_a_signal_ends_a_verb(command: str, module: str, name: str, folder: Path) -> None:
+def test_a_signal_ends_a_verb(command: str, module: str, name: str, sent: str, folder: Path) -> None:
     before = sorted(path.name for path in folder.iterdir())
     code = WAITS.format(module=module, name=name)
     words = [sys.executable, "-c", code, *command.split()]
@@ -186,7 +189,8 @@ def test_a_signal_ends_a_verb(command: str, module: str, name: str, folder: Path
         assert process.stdout is not None
         assert process.stderr is not None
         assert process.stdout.readline() == b"started\n"
-        process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
+        number = getattr(signal, sent)
+        process.send_signal(number)
+        assert process.wait(30) == 128 + number
         assert b"Traceback" not in process.stderr.read()
     assert sorted(path.name for path in folder.iterdir()) == before

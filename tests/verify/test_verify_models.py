@@ -111,6 +111,24 @@ def test_large_sums_of_i64_are_rounded_by_a_runtime() -> None:
     assert verify_models(parser.parse_model(text), parser.parse_model(same)).status != "different"
 
 
+@pytest.mark.parametrize("op", ["", "Constant"])
+def test_a_nan_of_a_weight_must_stay(op: str) -> None:
+    """Nothing overflows where a weight is NaN, so that numbers instead are wrong, on each input."""
+
+    def with_weight(second: float) -> onnx.ModelProto:
+        text = """<ir_version: 8, opset_import: ["" : 17]> g (float[2, 3] x) => (float[2, 3] y) { y = Add(x, w) }"""
+        made, weight = parser.parse_model(text), numpy_helper.from_array(np.array([1, second, 3], np.float32), "w")
+        if op:
+            made.graph.node.insert(0, helper.make_node(op, [], ["w"], value=weight))
+        else:
+            made.graph.initializer.append(weight)
+        return made
+
+    verdict = verify_models(with_weight(np.nan), with_weight(2))
+    assert verdict.outputs[0].counts == (("different", verdict.inputs),)
+    assert verify_models(with_weight(np.nan), with_weight(np.nan)).ok
+
+
 def test_the_order_of_outputs_counts() -> None:
     nodes = [node("Neg", ["x"], ["a"]), node("Abs", ["x"], ["b"])]
     verdict = verify_models(model(*nodes, outputs=("a", "b")), model(*nodes, outputs=("b", "a")))

@@ -79,6 +79,11 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'dmlc' has no attribute {name!r}{help}") from None
 
 
+def _printer() -> object:
+    """Return the module with the texts and tables of records. It needs every layer, so only the package names it."""
+    return importlib.import_module("dmlc.cli.printed")
+
+
 def __dir__() -> list[str]:
     """The public names: those of the stub."""
     return sorted({*_NAMES, *_MODULES, *importlib.import_module("dmlc.builder.operations").__all__})

@@ -67,8 +67,7 @@ def assert_equivalent(
     )
     if found.ok:
         return
-    where = found.location.to_text() if found.location is not None else f"{found.note}\n" if found.note else ""
-    raise AssertionError(f"{found.verdict.to_text()}{where}{found.last_line()}")
+    raise AssertionError(f"{found.to_text()}{found.last_line()}")
 
 
 def breaking_inputs(source: ProgramSource | api.Program, *, specials: bool = True) -> SearchStrategy[dict[str, Array]]:

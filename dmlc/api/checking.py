@@ -15,6 +15,7 @@ from dmlc.diagnostics import Diagnostic, DmlcError, judged, option, refuses
 from dmlc.diagnostics.catalogue.runs import FEATURE_LEVEL
 from dmlc.diagnostics.limits import Limits
 from dmlc.diagnostics.parameters import parameters_of
+from dmlc.diagnostics.shown import Shown
 from dmlc.ir.fixed_shapes import checked_shapes
 from dmlc.runtime.binding import checked_binding
 from dmlc.targets import Target
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from dmlc.placement.report import Placement
 
 
-class CheckResult(Struct, frozen=True):
+class CheckResult(Shown, Struct, frozen=True):
     """The findings about a program or a model on a target.
 
     ``placement`` has each node of the model, and where it runs; it is None for a target without a provider.
@@ -40,6 +41,10 @@ class CheckResult(Struct, frozen=True):
     placement: Placement | None
     diagnostics: tuple[Diagnostic, ...]
     notes: tuple[str, ...] = ()
+
+    def headline(self) -> str:
+        """Return the answer in one line."""
+        return self.to_text().partition("\n")[0]
 
     @property
     def ok(self) -> bool:

@@ -19,12 +19,12 @@ from dmlc.api.chosen_target import check_feature_level
 from dmlc.api.emission import emit, state_requirements
 from dmlc.api.kinds import kind_of
 from dmlc.api.load_result import LoadCheck, blaming
-from dmlc.api.summary import summary
 from dmlc.codegen.artifact import Artifact, Signature, signature_of, unshared
 from dmlc.codegen.ledger import ledger_document, ledger_json
 from dmlc.diagnostics import Diagnostic, DmlcError, did_you_mean, fail, judged, naming
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.diagnostics.given import listed
+from dmlc.diagnostics.shown import Shown
 from dmlc.ir import Array
 from dmlc.ir.collector import collector_paused
 from dmlc.ir.removed import Removal, removals
@@ -60,7 +60,7 @@ class _Lowered(Struct):
     artifacts: dict[str, Artifact] = field(default_factory=dict)
 
 
-class Program:
+class Program(Shown):
     """A compiled model. Code is generated when it is first asked for, sessions are made once and kept.
 
     ``source_graph`` is the graph as it was written, ``graph`` the result of the passes for the target. ``source_model``
@@ -555,13 +555,9 @@ class Program:
     def _copied_options(self) -> Options:
         return replace(self._options, progress=None)  # the caller's, for the compilation that it watched
 
-    def __str__(self) -> str:
-        """Five lines: name and target, inputs, outputs, size, and what was done."""
-        graphs = (self.source_graph, self.graph)
-        return summary(self.signature, f"{self.target.name}, opset {self.opset}", graphs, len(self.ledger))
-
-    def __repr__(self) -> str:
-        return f"<Program {self.signature.name} for {self.target.name}, opset {self.opset}>"
+    def headline(self) -> str:
+        """Return the name, the target and the opset."""
+        return f"{self.signature.name} for {self.target.name}, opset {self.opset}"
 
 
 def emitted(program: Program, kind: str) -> Artifact:

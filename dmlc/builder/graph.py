@@ -15,6 +15,7 @@ from dmlc.diagnostics.catalogue import names, shapes
 from dmlc.diagnostics.catalogue.limits import RANK
 from dmlc.diagnostics.given import integer_of
 from dmlc.diagnostics.limits import DEFAULTS
+from dmlc.diagnostics.shown import Shown
 from dmlc.ir import Dim, DimExpr, DType, OpError, TensorType, as_dtype, dim_names, symbol
 from dmlc.ir.fixed_shapes import LARGEST_SIZE, is_too_large
 from dmlc.ops.ranges import Range, range_of
@@ -28,7 +29,7 @@ _ARTICLE = {"dim": "a", "input": "an", "output": "an"}
 Size = int | str | DimExpr
 
 
-class Graph:
+class Graph(Shown):
     """A model under construction.
 
     ``graph`` is the graph of the compiler that the calls fill; compiling works on a copy, so building may go on.
@@ -100,8 +101,13 @@ class Graph:
         self._places["output", name] = caller()
         self.graph.add_output(name, result)
 
-    def __repr__(self) -> str:
-        return f"<Graph {self.graph.name}: {len(self.graph.inputs)} inputs, {len(self.graph)} nodes>"
+    def headline(self) -> str:
+        """Return the name, and the number of inputs and nodes."""
+        return self.graph.headline()
+
+    def __str__(self) -> str:
+        """The graph as the text of a program."""
+        return self.to_text().rstrip("\n")
 
     # --- checks
 

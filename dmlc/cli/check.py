@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 
 from dmlc import api
 from dmlc.api.checking import CheckResult, check
-from dmlc.cli.check_view import headline, next_of_check, refusal_line, where_table
+from dmlc.cli.check_view import details, first_line, next_of_check
 from dmlc.cli.command_words import compile_words, compiled_path
 from dmlc.cli.console import Console
 from dmlc.cli.counts import nodes_after
@@ -28,12 +28,11 @@ from dmlc.cli.many import run_each
 from dmlc.cli.next_steps import NextStep, requires_line, steps_text
 from dmlc.cli.options import add_compile_options, add_report_options, add_sources
 from dmlc.cli.paste import pasteable
-from dmlc.cli.placement_view import placement_json, placement_text
+from dmlc.cli.placement_view import placement_json
 from dmlc.cli.signatures import signature_json
 from dmlc.cli.source import STDIN, compile_keywords, compile_source, is_model, open_source
 from dmlc.diagnostics import Diagnostic, DmlcError, judged, refuses
 from dmlc.diagnostics.catalogue.advice import ON_CPU
-from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.grouping import grouped
 from dmlc.passes.unknown_ranks import unknown_ranks
 from dmlc.placement.advice import PLACEMENT_CODES, diagnose
@@ -229,7 +228,7 @@ def _show(args: argparse.Namespace, console: Console, found: _Findings) -> int:
     elif program is not None:
         fields |= {"opset": program.opset, "nodes": nodes_after(program).total()}
     if program is not None:
-        notes = [*result.notes, *api.emitted(program, _kind(program)).report]
+        notes = [*result.notes, *api.emitted(program, "numpy" if program.target.code == "numpy" else "onnx").report]
         fields |= {**signature_json(program.signature), "notes": notes}
         for sentence in notes if report is None else result.notes:
             console.say(f"note: {sentence}")
@@ -254,7 +253,8 @@ def _say_answer(
     required: Requirements | None,
 ) -> None:
     """Print the answer: the first line, the table, the next commands, and what is required."""
-    text = f"{_first_line(args, found)}\n{_details(found.result.program, found.result.placement, console)}"
+    name = found.written or args.source
+    text = f"{first_line(found.result, name, args.target)}\n{details(found.result, verbose=console.verbose)}"
     last = steps_text(steps)
     last += "" if required is None else requires_line(required)
     text += f"\n{last}" if last else ""
@@ -262,31 +262,3 @@ def _say_answer(
     show = console.say if args.fix and STDIN in args.sources else console.result
     show(text)
     sys.stdout.flush()  # warnings on stderr come after it
-
-
-def _kind(program: api.Program) -> str:
-    return "numpy" if program.target.code == "numpy" else "onnx"
-
-
-def _first_line(args: argparse.Namespace, found: _Findings) -> str:
-    """The answer in one line."""
-    result, name = found.result, found.written or args.source
-    program, report = result.program, result.placement
-    if found.code:
-        return refusal_line(name, args.target, report, result.diagnostics)
-    if report is not None:
-        return headline(name, args.target, report)
-    assert program is not None
-    noun = "operation" if program.target.code == "numpy" else "node"
-    return f"{name} on {args.target}: runs, {counted(nodes_after(program).total(), noun)}"
-
-
-def _details(program: api.Program | None, report: Placement | None, console: Console) -> str:
-    """The table of a placed model, and with ``-v`` each node; the number of shape checks."""
-    text = "" if report is None or not report.nodes else f"\n{where_table(report)}"
-    checks = 0 if program is None else len(program.signature.conditions)
-    if checks:
-        text += f"\n  {counted(checks, 'shape check')} at run time\n"
-    if report is not None and console.verbose:
-        text += f"\n{placement_text(report)}"
-    return text

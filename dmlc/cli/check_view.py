@@ -7,13 +7,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from dmlc import api
+from dmlc.api.checking import CheckResult
 from dmlc.cli.changes import dynamic_text, operators_text
 from dmlc.cli.command_words import compile_words, compiled_path
 from dmlc.cli.compile_view import nodes_text
+from dmlc.cli.counts import nodes_after
 from dmlc.cli.layout import WIDTH, terminal_width, wrapped
 from dmlc.cli.next_steps import NextStep, sizes_step
 from dmlc.cli.paste import pasteable
-from dmlc.cli.placement_view import kind_of_verdict
+from dmlc.cli.placement_view import kind_of_verdict, placement_text
 from dmlc.cli.source import STDIN
 from dmlc.diagnostics import Diagnostic
 from dmlc.diagnostics.counted import counted
@@ -31,6 +33,30 @@ _WARNED = ("fails", "wrong numbers", "CPU", "not known")
 _ALONE = "GPU, one at a time"
 #: The places of nodes, the worst first.
 _PLACES = (*_WARNED, _ALONE, "GPU, fused", "folded while loading")
+
+
+def first_line(result: CheckResult, name: str, target: str) -> str:
+    """The answer in one line, which calls the source and the target by these names."""
+    program, report = result.program, result.placement
+    if not result.ok:
+        return refusal_line(name, target, report, result.diagnostics)
+    if report is not None:
+        return headline(name, target, report)
+    assert program is not None
+    noun = "operation" if program.target.code == "numpy" else "node"
+    return f"{name} on {target}: runs, {counted(nodes_after(program).total(), noun)}"
+
+
+def details(result: CheckResult, *, verbose: bool) -> str:
+    """The table of a placed model, and with ``verbose`` each node; the number of shape checks."""
+    program, report = result.program, result.placement
+    text = "" if report is None or not report.nodes else f"\n{where_table(report)}"
+    checks = 0 if program is None else len(program.signature.conditions)
+    if checks:
+        text += f"\n  {counted(checks, 'shape check')} at run time\n"
+    if report is not None and verbose:
+        text += f"\n{placement_text(report)}"
+    return text
 
 
 def headline(name: str, target: str, report: Placement) -> str:
@@ -78,7 +104,7 @@ def refusal_line(name: str, target: str, report: Placement | None, diagnostics: 
 
 def where_table(report: Placement) -> str:
     """The number of nodes by where they run and why, the worst first."""
-    rows = [("nodes", "where", "why"), *_rows(report)]
+    rows = where_rows(report)
     widths = [max(len(row[0]) for row in rows), max(len(row[1]) for row in rows)]
     hanging = " " * (widths[0] + widths[1] + 5)
     out = ""
@@ -104,13 +130,14 @@ def _wrapped_row(line: str, hanging: str) -> str:
     return f"  {head}{text.lstrip()}"
 
 
-def _rows(report: Placement) -> list[tuple[str, str, str]]:
+def where_rows(report: Placement) -> list[tuple[str, str, str]]:
+    """The rows of ``where_table``, first the headings."""
     places: dict[str, dict[str, list[NodePlacement]]] = defaultdict(lambda: defaultdict(list))
     for node in report.nodes:
         where, why = _where(node, report)
         places[where][why].append(node)
     graphs = f", {counted(report.partitions, 'fused graph')}" if report.partitions else ""
-    rows = []
+    rows = [("nodes", "where", "why")]
     for where in _PLACES:
         reasons = sorted(places[where].items(), key=lambda item: -len(item[1]))
         if where == _ALONE and reasons:

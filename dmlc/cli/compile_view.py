@@ -70,7 +70,7 @@ def table_text(program: api.Program, found: ModelComparison, sizes: Mapping[str,
     """
     if found.before is None:
         return ""
-    rows = _rows(program, found.before, found.after, sizes, verbose=verbose)
+    rows = compared_rows(program, found.before, found.after, sizes, verbose=verbose)
     if verbose:
         rows += _operator_rows(found.before, found.after)
         rows.append(("opset", str(found.before.facts.opset), str(found.after.facts.opset), ""))
@@ -80,9 +80,10 @@ def table_text(program: api.Program, found: ModelComparison, sizes: Mapping[str,
     return _aligned([("", "before", "after", ""), *rows]) + (_remark(found.after) if verbose else "")
 
 
-def _rows(
+def compared_rows(
     program: api.Program, before: ModelColumn, after: ModelColumn, sizes: Mapping[str, int], *, verbose: bool
 ) -> list[_Row]:
+    """The rows of ``table_text``: a name, the amounts before and after, and the reason for a rise."""
     a, b = before.facts, after.facts
     rows: list[_Row] = []
 

@@ -70,9 +70,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
         found = _found(args, console)
         found = replace(found, seconds=time.perf_counter() - start)
     verdict, ending = found.verdict, found.last_line()
-    located = found.location.to_text() if found.location is not None else f"{found.note}\n" if found.note else ""
-    text = verdict.to_text(whole=console.verbose) + located
-    console.result(verdict.headline() if console.quiet else text.rstrip("\n"))
+    text = found.to_text(whole=console.verbose).rstrip("\n")
+    console.result(verdict.headline() if console.quiet else text)
     if console.json:
         console.say(verdict.headline())
     console.warn(verdict.diagnostics)

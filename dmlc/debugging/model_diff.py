@@ -25,8 +25,11 @@ from dmlc.debugging.type_changes import TypeChange, change_text
 from dmlc.diagnostics import DmlcError, Source
 from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.limits import Limits
+from dmlc.diagnostics.shown import Rows, Shown
 from dmlc.onnx_schema.domains import imported_versions, plain_domain
 
+#: The most lines of ``str`` below the verdict.
+_MOST_LINES = 14
 #: Statuses of node changes, in the order of a report.
 STATUSES = ("rewritten", "changed", "removed", "added")
 
@@ -47,8 +50,8 @@ class EntryChange:
         return change_text(self.key, *[None if text is None else _short(text) for text in (self.a, self.b)])
 
 
-@dataclass(frozen=True, slots=True)
-class ModelDiff:
+@dataclass(frozen=True, slots=True, repr=False)
+class ModelDiff(Shown):
     """Every difference of two models, A and B; ``equal`` if there is none.
 
     Names of inner values and nodes and the order of nodes are not differences; ``renamed`` counts the values that have
@@ -86,20 +89,34 @@ class ModelDiff:
 
     def to_text(self) -> str:
         """Lines for people; the last one is the verdict. The diff of the program texts stands before it."""
-        sections: list[tuple[str, Sequence[object]]] = [
+        out = []
+        for title, changes in self._sections():
+            if changes:
+                out += [f"{title}:", *(f"  {line}" for change in changes for line in str(change).split("\n"))]
+        out += [self.dml.rstrip("\n")] if self.dml else []
+        out += [f"note: {note}" for note in self.notes]
+        return "\n".join([*out, self.headline()]) + "\n"
+
+    def to_rows(self) -> Rows:
+        """Return each difference with its kind."""
+        found = [(title, str(change)) for title, changes in self._sections() for change in changes]
+        return [("kind", "difference"), *found]
+
+    def _sections(self) -> list[tuple[str, Sequence[object]]]:
+        """The differences by kind."""
+        return [
             ("operators", [change for status in STATUSES for change in self.operators if change.status == status]),
             ("initializers", self.initializers),
             ("types", self.types),
             ("opset", self.opsets),
             ("metadata", self.metadata),
         ]
-        out = []
-        for title, changes in sections:
-            if changes:
-                out += [f"{title}:", *(f"  {line}" for change in changes for line in str(change).split("\n"))]
-        out += [self.dml.rstrip("\n")] if self.dml else []
-        out += [f"note: {note}" for note in self.notes]
-        return "\n".join([*out, self.headline()]) + "\n"
+
+    def __str__(self) -> str:
+        """The verdict, and the lines of ``to_text`` where there are few."""
+        *lines, last = self.to_text().rstrip("\n").split("\n")
+        shown = lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], "... (to_text() returns all)"]
+        return "\n".join([last, *shown])
 
     def headline(self) -> str:
         """One line."""

@@ -24,6 +24,7 @@ from dmlc.diagnostics.catalogue.runs import INPUT_NAMES, NO_BACKEND, NOT_CODE, U
 from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.limits import Limits
 from dmlc.diagnostics.parameters import parameters_of
+from dmlc.diagnostics.shown import Rows, Shown
 from dmlc.runtime.feeds import FeedChecker
 from dmlc.runtime.python_file import PythonFile
 from dmlc.runtime.runnable import NoEvidence, NotRunnable, RunFailed
@@ -36,8 +37,8 @@ from dmlc.verifying.tolerance import REASSOCIATES, Tolerance, asked_tolerance
 from dmlc.verifying.verdict import NOT_VERIFIED, Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class LocatedVerdict:
+@dataclass(frozen=True, slots=True, repr=False)
+class LocatedVerdict(Shown):
     """A verdict, the first value that parts (None where nothing differs, or no value can be blamed), and the seconds
     that both took. ``note`` has the reason why a difference was not located."""
 
@@ -49,6 +50,19 @@ class LocatedVerdict:
     @property
     def ok(self) -> bool:
         return self.verdict.ok
+
+    def headline(self) -> str:
+        """Return the answer in one line."""
+        return self.verdict.headline()
+
+    def to_text(self, *, whole: bool = False) -> str:
+        """Return the verdict and the location in lines for people; ``whole`` has a line for each output."""
+        located = self.location.to_text() if self.location is not None else f"{self.note}\n" if self.note else ""
+        return self.verdict.to_text(whole=whole) + located
+
+    def to_rows(self) -> Rows:
+        """Return the table of the verdict."""
+        return self.verdict.to_rows()
 
     def last_line(self) -> str:
         """``PASSED`` or ``FAILED``, the number of inputs, the seconds."""

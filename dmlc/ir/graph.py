@@ -14,6 +14,8 @@ from typing import Any, TypeAlias, TypeVar
 from msgspec import Struct
 
 from dmlc.diagnostics import Diagnostic, Span
+from dmlc.diagnostics.counted import counted
+from dmlc.diagnostics.shown import Shown
 from dmlc.ir.dim import Dim, Interval, dim_names, substitute
 from dmlc.ir.dim_table import DimTable
 from dmlc.ir.history import AS_WRITTEN, History
@@ -198,7 +200,7 @@ OUTPUT = Operation(
 )
 
 
-class Graph:
+class Graph(Shown):
     """A dataflow graph in topological order.
 
     ``dims`` holds the declared bounds. ``conditions`` are the relations between sizes that run time must check, each
@@ -571,5 +573,10 @@ class Graph:
     def __deepcopy__(self, memo: object) -> Graph:
         return self.clone()
 
-    def __repr__(self) -> str:
-        return f"<graph {self.name}: {len(self)} nodes>"
+    def headline(self) -> str:
+        """Return the name, and the number of inputs and nodes."""
+        return f"{self.name}: {counted(len(self.inputs), 'input')}, {counted(len(self), 'node')}"
+
+    def __str__(self) -> str:
+        """The graph as the text of a program."""
+        return self.to_text().rstrip("\n")

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from onnx import GraphProto, ModelProto, NodeProto
 
 from dmlc.diagnostics.counted import counted
+from dmlc.diagnostics.shown import Shown
 from dmlc.inference.model_facts import GraphFacts, facts_of_model
 from dmlc.inference.open_sizes import open_inputs
 from dmlc.ir import Dim, TensorType
@@ -33,7 +34,7 @@ from dmlc.targets.directml import least_feature_level, level_key
 _NOWHERE = Looked(CPU, "")
 
 
-class Placement(Struct):
+class Placement(Shown, Struct):
     """The report on a model. ``level`` is the first feature level that suffices for what the tables know.
 
     ``named`` are the open dims that inputs declare, ``shapes`` the inputs with an open rank or an open size without a
@@ -59,6 +60,10 @@ class Placement(Struct):
 
     def count(self, where: str) -> int:
         return sum(node.where == where for node in self.nodes)
+
+    def headline(self) -> str:
+        """Return ``verdict``."""
+        return self.verdict
 
     @property
     def findings(self) -> list[tuple[NodePlacement, Finding]]:

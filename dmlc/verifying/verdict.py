@@ -10,6 +10,7 @@ from typing import Any
 from dmlc.diagnostics import Diagnostic
 from dmlc.diagnostics.catalogue.runs import NOT_VERIFIED as NO_EVIDENCE
 from dmlc.diagnostics.catalogue.runs import RESULTS_DIFFER
+from dmlc.diagnostics.shown import Rows, Shown
 from dmlc.verifying.comparison import DIFFERENT, SAME, WITHIN, Difference, Errors
 from dmlc.verifying.inputs import Feeds
 
@@ -81,12 +82,17 @@ class OutputReport:
         return out
 
     def largest(self) -> str:
-        """The largest difference in words; empty if nothing differs by a number."""
+        """The largest difference and the output in words; empty if nothing differs by a number."""
+        number, bracket, scaled = self.amount().partition(" (")
+        return f"{number} in {self.name}{bracket}{scaled}" if number else ""
+
+    def amount(self) -> str:
+        """The largest difference, and its part of the largest value; empty if nothing differs by a number."""
         errors = self.errors
         if not errors.absolute:
             return ""
         scaled = f" ({errors.scaled:.1g} of its largest value)" if errors.scaled else ""
-        return f"{errors.absolute:.2g} in {self.name}{scaled}"
+        return f"{errors.absolute:.2g}{scaled}"
 
     def lines(self) -> list[str]:
         """The output in the text form; its first line starts with the name."""
@@ -109,8 +115,8 @@ class OutputReport:
         return out
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+@dataclass(frozen=True, slots=True, repr=False)
+class Verdict(Shown):
     """The result of a verification. It is ``ok`` where something was compared and nothing is different.
 
     ``status`` is ``equal`` (bit for bit, on every input), ``within`` (the allowed classes), ``different`` or
@@ -174,6 +180,14 @@ class Verdict:
         for message, count in Counter(message for _, _, message in self.skipped).items():
             out.append(f"  skipped {_times(count, 'input')}, the original fails or is not defined: {message}")
         return "\n".join([*out, *[f"  note: {note}" for note in self.notes]]) + "\n"
+
+    def to_rows(self) -> Rows:
+        """Return the outputs: how many inputs got which status, and the largest difference."""
+        found = [
+            (output.name, ", ".join(f"{status} on {count}" for status, count in output.counts), output.amount())
+            for output in self.outputs
+        ]
+        return [("output", "result", "largest difference"), *found]
 
     def headline(self) -> str:
         """The answer in one line."""

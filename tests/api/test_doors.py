@@ -229,16 +229,16 @@ def test_inner_values_of_a_model(tmp_path: Path) -> None:
     assert list(program.run({"x": X})) == ["y"]
 
 
-def test_a_program_prints_five_lines(head: dmlc.Program) -> None:
+def test_a_program_prints_few_lines(head: dmlc.Program) -> None:
     many = "".join(f"float[{10**5}] {'long' * 500}{n}, " for n in range(40))
     outputs = ", ".join(f"float[{10**5}] y{n}" for n in range(40))
     body = " ".join(f"y{n} = Exp({'long' * 500}{n})" for n in range(40))
     wide = parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> g ({many[:-2]}) => ({outputs}) {{ {body} }}')
     for program in (head, dmlc.compile(model()), dmlc.compile(wide)):
-        assert str(program).count("\n") == 4
+        assert str(program).count("\n") <= 14
         assert len(str(program)) < 2000
         assert len(repr(program)) < 200
-    assert "head for cpu" in str(head)
+    assert str(head).startswith("head: cpu, opset ")
     assert "x: f32[N, 3]" in str(head)
 
 

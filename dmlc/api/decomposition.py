@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -22,6 +21,7 @@ from dmlc.diagnostics.catalogue.targets import NOT_DECOMPOSED
 from dmlc.diagnostics.given import listed
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Graph, Node
+from dmlc.ir.answers import Answer
 from dmlc.ir.collector import collector_paused
 from dmlc.ops.node_name import node_name
 from dmlc.passes.decompose import DEFINED, OPERATORS, operator_of
@@ -117,17 +117,12 @@ def _counts(model: onnx.ModelProto, operators: frozenset[str]) -> Counter[str]:
     return Counter([name for name in map(domains.operator_of, all_nodes(model.graph.node)) if name in names])
 
 
-@dataclass(frozen=True, slots=True)
-class StayedNode:
+class StayedNode(Answer, frozen=True):
     """A node of a named operator that could not be decomposed, and the reason."""
 
     operator: str
     node: str
     reason: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"operator": self.operator, "node": self.node, "reason": self.reason}
 
     def __str__(self) -> str:
         return f"{self.operator} {self.node}: {self.reason}"

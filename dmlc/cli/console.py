@@ -10,13 +10,17 @@ import re
 import sys
 import traceback
 from collections.abc import Iterable, Mapping
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from dmlc.cli.layout import fitted
 from dmlc.cli.progress import Progress, is_terminal
 from dmlc.diagnostics import Diagnostic, DmlcError, to_json
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
 from dmlc.diagnostics.grouping import group_json, grouped, render_groups
+
+if TYPE_CHECKING:
+    from dmlc.ir.answers import Answer
 
 #: The version of every JSON document that is printed.
 SCHEMA = 1
@@ -48,9 +52,10 @@ class Console:
             shown = text if verbatim else printable(fitted(text))
             sys.stdout.write(shown if shown.endswith("\n") or not shown else shown + "\n")
 
-    def document(self, fields: Mapping[str, Any], *, ok: bool = True) -> None:
+    def document(self, answer: Answer | Mapping[str, Any], *, ok: bool = True) -> None:
         """The command's one JSON document, where JSON was asked for."""
         if self.json:
+            fields = answer if isinstance(answer, Mapping) else answer.to_json()
             head = {"schema": SCHEMA, "command": self.verb, "ok": ok}
             body = {
                 **head,
@@ -151,8 +156,10 @@ def printable(text: str) -> str:
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
-def _write_json(body: Mapping[str, Any]) -> None:
-    sys.stdout.write(json.dumps(_plain(body), indent=2, allow_nan=False) + "\n")
+def _write_json(body: Mapping[str, Any]) -> str:
+    text = json.dumps(_plain(body), indent=2, allow_nan=False, default=asdict)
+    sys.stdout.write(text + "\n")
+    return text
 
 
 def _plain(value: Any) -> Any:

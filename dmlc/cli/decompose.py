@@ -14,16 +14,43 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from msgspec import field
+
 from dmlc import api
-from dmlc.api.decomposition import decompose, stayed
+from dmlc.api.decomposition import StayedNode, decompose, stayed
 from dmlc.cli.compile import STDOUT, check_apart
 from dmlc.cli.console import Console, UsageError
 from dmlc.cli.options import TARGETS, add_include, add_limits, add_report_options, add_source, limits_of
 from dmlc.cli.program_page import PROMISES
 from dmlc.cli.source import STDIN, open_source
 from dmlc.diagnostics.counted import counted
+from dmlc.ir.answers import Answer
+from dmlc.ir.history import RewriteClass
 from dmlc.passes.decompose import OPERATORS
 from dmlc.passes.manager import EXACT, REASSOCIATES
+
+
+class DecomposeAnswer(Answer, frozen=True):
+    """A model whose operators were decomposed; ``decomposed`` counts them by name, ``stayed`` are those that were
+    not."""
+
+    output: str
+    opset: int
+    decomposed: dict[str, int]
+    stayed: tuple[StayedNode, ...]
+    rewrite_class: RewriteClass = field(name="class")
+    nodes: int
+    bytes: int
+    seconds: float
+
+
+class OperatorList(Answer, frozen=True):
+    """The operators that can be decomposed."""
+
+    operators: tuple[str, ...]
+
+
+ANSWERS = (DecomposeAnswer, OperatorList)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, console: Console) -> int:
     if args.list:
         console.result("\n".join(OPERATORS))
-        console.document({"operators": list(OPERATORS)})
+        console.document(OperatorList(tuple(OPERATORS)))
         return 0
     if args.source is None:
         raise UsageError("SRC is needed")
@@ -112,14 +139,5 @@ def _report(console: Console, program: api.Program, output: str, size: int, seco
     for row in rows:
         console.say(f"note: {row.operator} {row.node} stays: {row.reason}")
     console.document(
-        {
-            "output": where,
-            "opset": program.opset,
-            "decomposed": dict(sorted(done.items())),
-            "stayed": [row.to_json() for row in rows],
-            "class": rewrite_class,
-            "nodes": nodes,
-            "bytes": size,
-            "seconds": seconds,
-        }
+        DecomposeAnswer(where, program.opset, dict(sorted(done.items())), rows, rewrite_class, nodes, size, seconds)
     )

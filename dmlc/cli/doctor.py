@@ -11,7 +11,7 @@ import platform
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import asdict
+from typing import TypedDict
 
 from dmlc import __version__
 from dmlc.cli.console import Console
@@ -24,6 +24,25 @@ from dmlc.runtime.directml_device import DirectMLDevice, directml_device
 from dmlc.runtime.distributions import RuntimeDistribution, package_folder, runtime_distributions
 
 _DML, _RUNTIME = "DmlExecutionProvider", "onnxruntime"
+
+
+class DoctorAnswer(TypedDict):
+    """The installation. ``libraries`` are their versions, null if one cannot be used."""
+
+    python: str
+    dmlc: str
+    system: str
+    libraries: dict[str, str | None]
+    runtimes: list[RuntimeDistribution]
+    cpu_kernels: str
+    providers: list[str]
+    directml: DirectMLDevice | None
+    missing: list[str]
+    broken: dict[str, str]
+    advice: list[str]
+
+
+ANSWERS = (DoctorAnswer,)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,22 +75,20 @@ def run(args: argparse.Namespace, console: Console) -> int:
     rows.append(["dmlc run", f"on {default} by default" if default else "only with --backend numpy or reference"])
     console.result(table(rows) + "".join(f"\n{sentence}\n" for sentence in advice))
     fine = not (missing or broken or mixed)
-    console.document(
-        {
-            "python": platform.python_version(),
-            "dmlc": __version__,
-            "system": platform.platform(),
-            "libraries": {name: versions.get(name) for name in LIBRARIES},
-            "runtimes": [_runtime_json(each) for each in runtimes],
-            "cpu_kernels": kernels,
-            "providers": providers,
-            "directml": None if device is None else asdict(device),
-            "missing": missing,
-            "broken": broken,
-            "advice": advice,
-        },
-        ok=fine,
-    )
+    answer: DoctorAnswer = {
+        "python": platform.python_version(),
+        "dmlc": __version__,
+        "system": platform.platform(),
+        "libraries": {name: versions.get(name) for name in LIBRARIES},
+        "runtimes": runtimes,
+        "cpu_kernels": kernels,
+        "providers": providers,
+        "directml": device,
+        "missing": missing,
+        "broken": broken,
+        "advice": advice,
+    }
+    console.document(answer, ok=fine)
     return 0 if fine else 1
 
 
@@ -141,10 +158,6 @@ def _runtime_line(each: RuntimeDistribution) -> str:
         state = f"of {counted(each.files, 'file')} {', '.join(parts)}"
     elsewhere = "" if each.imported else f"; in {each.folder}, which Python does not import it from"
     return f"{each.title}: {state}{elsewhere}"
-
-
-def _runtime_json(each: RuntimeDistribution) -> dict[str, object]:
-    return {**asdict(each), "changed": each.changed}
 
 
 def _mixed(runtimes: Sequence[RuntimeDistribution]) -> bool:

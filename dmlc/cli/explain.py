@@ -82,8 +82,13 @@ def _source(words: list[str]) -> str | None:
 
 
 def schema_text(verb: str) -> str:
-    """The JSON Schema of a verb's documents: a file of the package."""
-    return (files("dmlc") / "schemas" / f"{verb}.json").read_text("utf-8")
+    """The JSON Schema of a verb's documents: a file of the package, or made from the records."""
+    path = files("dmlc") / "schemas" / f"{verb}.json"
+    if path.is_file():
+        return path.read_text("utf-8")
+    from dmlc.cli.schemas import schema_text
+
+    return schema_text(verb)
 
 
 def _page(word: str) -> Callable[[Console], int] | None:

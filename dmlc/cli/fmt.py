@@ -7,6 +7,8 @@ import difflib
 import os
 from pathlib import Path
 
+from msgspec import UNSET, UnsetType
+
 from dmlc import text
 from dmlc.cli.console import Console
 from dmlc.cli.options import add_limits, add_report_options, limits_of
@@ -14,7 +16,29 @@ from dmlc.cli.source import STDIN, read_source
 from dmlc.diagnostics import Diagnostic, DmlcError
 from dmlc.diagnostics.catalogue.syntax import LAYOUT
 from dmlc.diagnostics.limits import Limits
+from dmlc.ir.answers import Answer
 from dmlc.runtime import files
+
+
+class FormattedFile(Answer, frozen=True):
+    """A program: ``changed`` is true if its layout changes; a file that cannot be formatted has an ``exit_code``."""
+
+    source: str
+    changed: bool | UnsetType = UNSET
+    exit_code: int | UnsetType = UNSET
+
+
+class FormatAnswer(Answer, frozen=True):
+    """The formatted programs. ``text`` is that of stdin, ``diff`` the changes if they are asked for."""
+
+    checked: int
+    changed: list[str]
+    files: list[FormattedFile]
+    text: str | UnsetType = UNSET
+    diff: str | UnsetType = UNSET
+
+
+ANSWERS = (FormatAnswer,)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,9 +53,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
     limits = Limits.of(limits_of(args))
     looks_only = args.check or args.diff
     changed: list[str] = []
-    fields: dict[str, str] = {}
+    formatted: str | UnsetType = UNSET
     diffs: list[str] = []
-    rows: list[dict[str, str | bool | int]] = []
+    rows: list[FormattedFile] = []
     broken = 0
     for name in args.sources:
         try:
@@ -40,12 +64,12 @@ def run(args: argparse.Namespace, console: Console) -> int:
         except DmlcError as error:  # the other files are formatted all the same
             broken = max(broken, error.exit_code)
             console.warn(error.diagnostics)
-            rows.append({"source": name, "exit_code": error.exit_code})
+            rows.append(FormattedFile(name, exit_code=error.exit_code))
             continue
-        rows.append({"source": name, "changed": before != after})
+        rows.append(FormattedFile(name, before != after))
         if name == STDIN and not looks_only:
             console.result(after, verbatim=True)
-            fields["text"] = after
+            formatted = after
         if before == after:
             continue
         changed.append(name)
@@ -61,10 +85,10 @@ def run(args: argparse.Namespace, console: Console) -> int:
             files.write_bytes(Path(os.path.realpath(name)), after.encode("utf-8"))
             console.say(f"{name}: laid out")
     if args.diff:
-        fields["diff"] = "".join(diffs)
-        console.result(fields["diff"], verbatim=True)
+        console.result("".join(diffs), verbatim=True)
     code = max(broken, int(bool(args.check and changed)))
-    console.document({**fields, "checked": len(args.sources), "changed": changed, "files": rows}, ok=code == 0)
+    answer = FormatAnswer(len(args.sources), changed, rows, formatted, "".join(diffs) if args.diff else UNSET)
+    console.document(answer, ok=code == 0)
     return code
 
 

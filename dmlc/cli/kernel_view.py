@@ -9,6 +9,7 @@ from msgspec import Struct
 from dmlc.cli.console import UsageError
 from dmlc.cli.layout import table
 from dmlc.diagnostics import did_you_mean
+from dmlc.ir.answers import Answer
 from dmlc.targets import Target, kernel_table, operators_of
 from dmlc.targets.known_wrong import WrongKernels, wrong_kernels
 
@@ -31,6 +32,38 @@ class Kernels(Struct, frozen=True):
         """Return the known faults of an operator in that release; with no version, in any release."""
         rows = [row for row in wrong_kernels() if op in row.operators]
         return [row for row in rows if self.version is None or row.holds_for(self.version)]
+
+
+class CpuKernelRow(Answer, frozen=True):
+    """A kernel of the CPU provider: the first and the last opset, and its types by parameter."""
+
+    opsets: tuple[int, int]
+    types: dict[str, list[str]]
+
+
+class CpuFault(Answer, frozen=True):
+    """A known fault of an operator of the CPU provider with these types."""
+
+    types: list[str]
+    what: str
+    source: str
+
+
+class CpuOperator(Answer, frozen=True):
+    """An ONNX operator of the CPU provider."""
+
+    operator: str
+    kernels: list[CpuKernelRow]
+    wrong: list[CpuFault]
+
+
+class CpuAnswer(Answer, frozen=True):
+    """An operator in the tables of the CPU provider; ``onnxruntime`` is the release, null for that of the data file."""
+
+    target: str
+    onnxruntime: str | None
+    source: str
+    operators: list[CpuOperator]
 
 
 def kernels_of(target: Target) -> Kernels | None:
@@ -59,8 +92,8 @@ def page_rows(target: Target) -> list[list[str]]:
     return rows + ([["", found.note]] if found.note else [])
 
 
-def operator(target: Target, name: str) -> tuple[str, dict[str, Any]]:
-    """The text and the JSON document of an operator's kernels. Raises ``UsageError``."""
+def operator(target: Target, name: str) -> tuple[str, CpuAnswer]:
+    """The text and the answer about an operator's kernels. Raises ``UsageError``."""
     found = kernels_of(target)
     if found is None:
         raise UsageError(f"target {target.name} has no operator tables; cpu and directml have")
@@ -78,20 +111,9 @@ def operator(target: Target, name: str) -> tuple[str, dict[str, Any]]:
         text += "  (f16): ONNX Runtime computes it in f32, with casts of its own\n"
     for row in wrong:
         text += f"  wrong: {' '.join(sorted(row.types))}: {row.what}; instead: {row.instead} ({row.source})\n"
-    return text, {
-        "target": target.name,
-        "onnxruntime": found.version,
-        "source": found.source,
-        "operators": [
-            {
-                "operator": op,
-                "kernels": [
-                    {"opsets": [a, b], "types": {p: t.split() for p, t in each.items()}} for a, b, each in rows
-                ],
-                "wrong": [{"types": sorted(row.types), "what": row.what, "source": row.source} for row in wrong],
-            }
-        ],
-    }
+    kernels = [CpuKernelRow((a, b), {p: types.split() for p, types in each.items()}) for a, b, each in rows]
+    faults = [CpuFault(sorted(row.types), row.what, row.source) for row in wrong]
+    return text, CpuAnswer(target.name, found.version, found.source, [CpuOperator(op, kernels, faults)])
 
 
 def plain_name(name: str) -> str:

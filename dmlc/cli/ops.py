@@ -4,18 +4,37 @@ from __future__ import annotations
 
 import argparse
 
-from msgspec import to_builtins
+from msgspec import UNSET, UnsetType
 
 from dmlc.cli.console import Console, UsageError
 from dmlc.cli.layout import table
 from dmlc.cli.options import add_report_options
 from dmlc.diagnostics import did_you_mean
 from dmlc.ir import Operation
+from dmlc.ir.answers import Answer
 from dmlc.ops import FAMILIES, INFIX, PREFIX
 from dmlc.ops.habits import operation_named
-from dmlc.ops.pages import OperationPage, describe
+from dmlc.ops.pages import OperationPage, StandardBlock, describe
 
 _OPERATIONS: dict[str, Operation] = {op.name: op for family in FAMILIES.values() for op in family}
+
+
+class BlockPage(StandardBlock, frozen=True):
+    """A block and its program."""
+
+    program: str
+
+
+class OpsAnswer(Answer, frozen=True):
+    """All operations or one, all blocks of the standard library or one."""
+
+    operations: list[OperationPage] | UnsetType = UNSET
+    operation: OperationPage | UnsetType = UNSET
+    blocks: list[StandardBlock] | UnsetType = UNSET
+    block: BlockPage | UnsetType = UNSET
+
+
+ANSWERS = (OpsAnswer,)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +49,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if args.name is None:
         pages = [describe(op) for op in _OPERATIONS.values()]
         console.result(_list(pages))
-        console.document({"operations": [_plain(page) for page in pages]})
+        console.document(OpsAnswer(operations=pages))
         return 0
     if find(args.name) is None:
         raise UsageError(f"there is no operation {args.name}; {meant(args.name) or 'dmlc ops lists them'}")
@@ -59,7 +78,7 @@ def show(name: str, console: Console) -> int:
     assert op is not None
     page = describe(op)
     console.result(_page(page))
-    console.document({"operation": _plain(page)})
+    console.document(OpsAnswer(operation=page))
     return 0
 
 
@@ -70,19 +89,15 @@ def _show_blocks(name: str | None, console: Console) -> int:
     if name is None:
         blocks = [std_page(each) for each in std_blocks()]
         console.result(table([[block.signature, block.summary] for block in blocks]))
-        console.document({"blocks": [to_builtins(block) for block in blocks]})
+        console.document(OpsAnswer(blocks=blocks))
         return 0
     if name not in std_blocks():
         near = did_you_mean(name, std_blocks()) or "dmlc ops --std lists them"
         raise UsageError(f"the standard library has no block {name}; {near}")
     program = std_path(name).read_text(encoding="utf-8")
     console.result(f"use {name} from std\n\n{program}")
-    console.document({"block": {**to_builtins(std_page(name)), "program": program}})
+    console.document(OpsAnswer(block=BlockPage.of(std_page(name), program=program)))
     return 0
-
-
-def _plain(page: OperationPage) -> dict[str, object]:
-    return {**to_builtins(page), "notes": dict(page.notes)}
 
 
 def _list(pages: list[OperationPage]) -> str:

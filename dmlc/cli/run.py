@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from dmlc import api
 from dmlc.cli.console import Console, UsageError
@@ -21,6 +23,7 @@ from dmlc.cli.options import add_compile_options, add_report_options, add_source
 from dmlc.cli.source import compile_source
 from dmlc.diagnostics import DmlcError
 from dmlc.ir import Array, TensorType, as_dtype
+from dmlc.ir.answers import Answer, Real
 from dmlc.runtime import files
 from dmlc.runtime.feeds import unknown_inputs
 
@@ -29,6 +32,29 @@ _FEW, _FEW_JSON = 16, 1000
 #: Names of the backends in a sentence.
 _PLACES = {"cpu": "ONNX Runtime's CPU provider", "numpy": "NumPy code", "reference": "the reference"}
 _NUMBERS: Any = {"float_kind": lambda number: f"{number:.6g}", "int_kind": str}
+
+
+class OutputFacts(Answer, frozen=True):
+    """An output of a run: its smallest, largest and mean element without NaN, where it has elements, how many elements
+    are NaN, and all elements where they are not many."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    min: Real | bool | UnsetType = UNSET
+    max: Real | bool | UnsetType = UNSET
+    mean: Real | UnsetType = UNSET
+    nan: int | UnsetType = UNSET
+    values: Any = UNSET
+
+
+class RunAnswer(Answer, frozen=True):
+    """The outputs of a run."""
+
+    backend: str
+    outputs: dict[str, OutputFacts]
+
+
+ANSWERS = (RunAnswer,)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,7 +98,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         console.say(f"{args.output}: {', '.join(outputs)}")
     else:
         console.result(summary(outputs))
-    console.document({"backend": backend, "outputs": {name: facts(array) for name, array in outputs.items()}})
+    console.document(RunAnswer(backend, {name: facts(array) for name, array in outputs.items()}))
     return 0
 
 
@@ -96,24 +122,22 @@ def _words(array: Array) -> list[str]:
     if array.dtype == np.bool_:
         return [f"{int(array.sum())} of {array.size} true"]
     found = facts(array)
-    words = [f"{key} {found[key]:.6g}" for key in ("min", "max", "mean")]
-    if found["nan"]:
-        words.append(f"NaN {found['nan']}")
+    words = [f"{key} {getattr(found, key):.6g}" for key in ("min", "max", "mean")]
+    if found.nan:
+        words.append(f"NaN {found.nan}")
     return ["  ".join(words)]
 
 
-def facts(array: Array) -> dict[str, Any]:
-    """An output as plain data: its values too, where they are not many."""
-    out: dict[str, Any] = {"dtype": str(array.dtype), "shape": list(array.shape)}
-    if array.size:
-        nan = int(np.isnan(array).sum()) if array.dtype.kind == "f" else 0
-        numbers = array[~np.isnan(array)] if nan else array
-        if numbers.size:
-            wide = numbers.astype(np.float64)
-            out |= {"min": numbers.min().item(), "max": numbers.max().item(), "mean": float(wide.mean())}
-        else:
-            out |= dict.fromkeys(("min", "max", "mean"), float("nan"))
-        out["nan"] = nan
-    if array.size <= _FEW_JSON:
-        out["values"] = array.tolist()
-    return out
+def facts(array: Array) -> OutputFacts:
+    """Describe an output: its elements too, where they are not many."""
+    values = array.tolist() if array.size <= _FEW_JSON else UNSET
+    found = OutputFacts(str(array.dtype), array.shape, values=values)
+    if not array.size:
+        return found
+    nan = int(np.isnan(array).sum()) if array.dtype.kind == "f" else 0
+    numbers = array[~np.isnan(array)] if nan else array
+    least = most = mean = float("nan")
+    if numbers.size:
+        least, most = numbers.min().item(), numbers.max().item()
+        mean = float(numbers.astype(np.float64).mean())
+    return replace(found, min=least, max=most, mean=mean, nan=nan)

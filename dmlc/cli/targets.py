@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from typing import Any
 
-from msgspec.structs import asdict, replace
+from msgspec import UNSET, UnsetType, field
+from msgspec.structs import replace
 
 from dmlc.cli import kernel_view
 from dmlc.cli.console import Console, UsageError
@@ -13,9 +15,73 @@ from dmlc.cli.kernel_view import plain_name
 from dmlc.cli.layout import table
 from dmlc.cli.options import add_report_options
 from dmlc.diagnostics import did_you_mean
-from dmlc.targets import Target, load_target, target_names
+from dmlc.ir.answers import Answer
+from dmlc.targets import Target, TargetFacts, load_target, target_names
 from dmlc.targets.directml import OperatorRow, feature_levels, level_key, operator_rows
 from dmlc.targets.provider import Provider, ProviderRow, provider
+
+
+class TargetsAnswer(Answer, frozen=True):
+    """All targets, or one."""
+
+    targets: list[TargetFacts] | UnsetType = UNSET
+    target: TargetFacts | UnsetType = UNSET
+
+
+class ProviderKernel(Answer, frozen=True):
+    """A kernel of DirectML's provider: the first opset, its types by parameter, and the first ONNX Runtime with it.
+
+    ``constant`` are the numbers of the operands that must be constants.
+    """
+
+    since: int
+    types: dict[str, list[str]]
+    constant: list[int]
+    release: str
+
+
+class ProviderOperator(Answer, frozen=True):
+    """An ONNX operator of DirectML's provider; ``directml`` are the operators that it becomes."""
+
+    op: str = field(name="operator")
+    domain: str
+    opsets: tuple[tuple[int, int], ...]
+    directml: tuple[str, ...]
+    kernels: list[ProviderKernel]
+
+
+class TensorLimits(Answer, frozen=True):
+    """The fewest and the most axes of a tensor, and its types."""
+
+    ranks: tuple[int, int]
+    types: list[str]
+
+
+class DirectMLLevel(Answer, frozen=True):
+    """The tensors of an operator from a feature level on."""
+
+    level: str
+    tensors: dict[str, TensorLimits]
+
+
+class DirectMLOperator(Answer, frozen=True):
+    """An operator of DirectML."""
+
+    name: str = field(name="operator")
+    introduced: str
+    source: str
+    levels: list[DirectMLLevel]
+
+
+class ProviderAnswer(Answer, frozen=True):
+    """An operator in the tables of DirectML."""
+
+    target: str
+    operators: list[ProviderOperator]
+    directml: list[DirectMLOperator]
+
+
+ANSWERS = (TargetsAnswer, ProviderAnswer, kernel_view.CpuAnswer)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +101,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         rows = [["target", "opset", "opsets", "description"]]
         rows += [[t.name, str(t.opset), f"{t.min_opset} to {t.max_opset}", t.summary] for t in targets]
         console.result(table(rows))
-        console.document({"targets": [_facts(t) for t in targets]})
+        console.document(TargetsAnswer([TargetFacts.of(target) for target in targets]))
         return 0
     if args.name not in target_names():
         near = did_you_mean(args.name, target_names())
@@ -58,13 +124,8 @@ def show(name: str, console: Console) -> int:
 
 def _show(target: Target, console: Console) -> int:
     console.result(_page(target))
-    console.document({"target": _facts(target)})
+    console.document(TargetsAnswer(target=TargetFacts.of(target)))
     return 0
-
-
-def _facts(target: Target) -> dict[str, Any]:
-    """Return the entries of the target's data file."""
-    return {key: value for key, value in asdict(target).items() if key != "table"}
 
 
 def _page(target: Target) -> str:
@@ -108,11 +169,9 @@ def _operator(args: argparse.Namespace, console: Console, target: Target) -> int
     level = args.feature_level
     console.result("".join(_kernels_text(row, found) for row in rows) + "".join(_table_text(t, level) for t in tables))
     console.document(
-        {
-            "target": target.name,
-            "operators": [_row_json(row) for row in rows],
-            "directml": [_table_json(t, level) for t in tables],
-        }
+        ProviderAnswer(
+            target.name, [_provider_operator(row) for row in rows], [_directml_operator(t, level) for t in tables]
+        )
     )
     return 0
 
@@ -159,37 +218,21 @@ def _table_text(row: OperatorRow, level: str | None) -> str:
     )
 
 
-def _row_json(row: ProviderRow) -> dict[str, Any]:
-    return {
-        "operator": row.op,
-        "domain": row.domain,
-        "opsets": [list(pair) for pair in row.opsets],
-        "directml": list(row.directml),
-        "kernels": [
-            {
-                "since": kernel.since,
-                "types": {name: sorted(types) for name, types in kernel.types.items()},
-                "constant": sorted(kernel.constant),
-                "release": kernel.release or "1.15",
-            }
-            for kernel in row.kernels
-        ],
-    }
+def _provider_operator(row: ProviderRow) -> ProviderOperator:
+    kernels = [
+        ProviderKernel(kernel.since, _sorted(kernel.types), sorted(kernel.constant), kernel.release or "1.15")
+        for kernel in row.kernels
+    ]
+    return ProviderOperator.of(row, kernels=kernels)
 
 
-def _table_json(row: OperatorRow, level: str | None) -> dict[str, Any]:
-    return {
-        "operator": row.name,
-        "introduced": row.introduced,
-        "source": row.source,
-        "levels": [
-            {
-                "level": since,
-                "tensors": {
-                    name: {"ranks": [cell.least, cell.most], "types": sorted(cell.types)}
-                    for name, cell in tensors.items()
-                },
-            }
-            for since, tensors in _shown(row, level)
-        ],
-    }
+def _sorted(types: Mapping[str, frozenset[str]]) -> dict[str, list[str]]:
+    return {name: sorted(each) for name, each in types.items()}
+
+
+def _directml_operator(row: OperatorRow, level: str | None) -> DirectMLOperator:
+    levels = [
+        DirectMLLevel(since, {n: TensorLimits((t.least, t.most), sorted(t.types)) for n, t in tensors.items()})
+        for since, tensors in _shown(row, level)
+    ]
+    return DirectMLOperator.of(row, levels=levels)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Severity: TypeAlias = Literal["error", "warning", "advice"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +28,8 @@ class Code:
     advice: bool = False
 
     @property
-    def severity(self) -> str:
-        """``error``, ``warning`` or ``advice``, without ``--strict``."""
+    def severity(self) -> Severity:
+        """Return the severity without ``--strict``."""
         if not self.id.startswith("W"):
             return "error"
         return "advice" if self.advice else "warning"

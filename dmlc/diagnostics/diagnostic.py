@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dmlc.diagnostics.code import Code
+from dmlc.diagnostics.code import Code, Severity
 from dmlc.diagnostics.fix import Fix, Help, fix_of, sentences
 from dmlc.diagnostics.source import Span
 
@@ -57,8 +57,7 @@ class Diagnostic:
         return cls(code, message, labels, str(help), fix=fix)
 
     @property
-    def severity(self) -> str:
-        """``error``, ``warning`` or ``advice``."""
+    def severity(self) -> Severity:
         severity = self.code.severity
         return "error" if self.strict and severity == "warning" else severity
 

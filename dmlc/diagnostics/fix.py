@@ -7,9 +7,9 @@ cannot differ. ``Diagnostic.of`` turns the changes into edits of the source.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias, TypedDict
 
 from dmlc.diagnostics.source import Source, Span
 
@@ -210,17 +210,40 @@ def overlap(a: Span, b: Span) -> bool:
     return first[:2] == second[:2] or first[2:] > second[:2]
 
 
-def fix_json(fix: Fix) -> Mapping[str, Any]:
-    """A fix as plain data; lines and columns count from 1, end columns are exclusive."""
-    edits = [
-        {
-            "file": edit.span.source.name,
-            "line": edit.span.line,
-            "column": edit.span.column,
-            "end_line": edit.span.end_line,
-            "end_column": edit.span.end_column,
-            "text": edit.text,
-        }
-        for edit in fix.edits
-    ]
-    return {"title": fix.title, "safe": fix.safe, "edits": edits}
+class PlaceJson(TypedDict):
+    """A part of a source in JSON; lines and columns count from 1, end columns are exclusive.
+
+    ``text`` are the words about it, or what an edit writes there.
+    """
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    text: str
+
+
+class FixJson(TypedDict):
+    """A fix in JSON."""
+
+    title: str
+    safe: bool
+    edits: list[PlaceJson]
+
+
+def place_json(span: Span, text: str) -> PlaceJson:
+    """A part of a source as plain data."""
+    return {
+        "file": span.source.name,
+        "line": span.line,
+        "column": span.column,
+        "end_line": span.end_line,
+        "end_column": span.end_column,
+        "text": text,
+    }
+
+
+def fix_json(fix: Fix) -> FixJson:
+    """A fix as plain data."""
+    return {"title": fix.title, "safe": fix.safe, "edits": [place_json(edit.span, edit.text) for edit in fix.edits]}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypedDict
 
+from dmlc.diagnostics.code import Severity
 from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.diagnostic import Diagnostic, OfNodes
 from dmlc.diagnostics.render import painter, render
@@ -81,11 +82,22 @@ def _node_lines(about: OfNodes, *, verbose: bool) -> list[str]:
     return [f"{kinds}: {names}" + (", ... (-v lists them)" if len(about.nodes) > _MOST else "")]
 
 
-def group_json(diagnostic: Diagnostic) -> dict[str, Any]:
-    """A diagnostic of ``grouped`` as plain data: the nodes by operator, and the place of one that has a place."""
-    nodes = () if diagnostic.of_nodes is None else diagnostic.of_nodes.nodes
+class WarningJson(TypedDict):
+    """A warning in JSON; ``nodes`` are those that it is about, by operator."""
+
+    code: str
+    severity: Severity
+    message: str
+    place: str
+    nodes: dict[str, list[str]]
+    help: str
+    notes: list[str]
+
+
+def group_json(diagnostic: Diagnostic) -> WarningJson:
+    """A diagnostic of ``grouped`` as plain data."""
     by_operator: dict[str, list[str]] = {}
-    for op, name in nodes:
+    for op, name in () if diagnostic.of_nodes is None else diagnostic.of_nodes.nodes:
         by_operator.setdefault(op, []).append(name)
     return {
         "code": diagnostic.code.id,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict
 from unicodedata import category, combining, east_asian_width
 
+from dmlc.diagnostics.code import Severity
 from dmlc.diagnostics.diagnostic import Diagnostic, Label
-from dmlc.diagnostics.fix import fix_json, sentences
+from dmlc.diagnostics.fix import FixJson, PlaceJson, fix_json, place_json, sentences
 
 _STYLE = {
     "error": "\x1b[1;31m",
@@ -136,26 +137,27 @@ def render_all(diagnostics: Iterable[Diagnostic], *, color: bool = False) -> str
     return "\n".join(render(d, color=color) for d in diagnostics)
 
 
-def to_json(diagnostic: Diagnostic) -> dict[str, Any]:
-    """One diagnostic as plain data (positions from 1, end columns exclusive)."""
+class DiagnosticJson(TypedDict):
+    """A diagnostic in JSON; the first label is the primary place."""
 
-    def place(label: Label) -> dict[str, Any]:
-        s = label.span
-        return {
-            "file": s.source.name,
-            "line": s.line,
-            "column": s.column,
-            "end_line": s.end_line,
-            "end_column": s.end_column,
-            "text": label.text,
-        }
+    code: str
+    severity: Severity
+    message: str
+    file: str | None
+    labels: list[PlaceJson]
+    help: str
+    notes: list[str]
+    fix: FixJson | None
 
+
+def to_json(diagnostic: Diagnostic) -> DiagnosticJson:
+    """One diagnostic as plain data."""
     return {
         "code": diagnostic.code.id,
         "severity": diagnostic.severity,
         "message": diagnostic.message,
         "file": diagnostic.source_name or None,
-        "labels": [place(label) for label in diagnostic.labels],
+        "labels": [place_json(label.span, label.text) for label in diagnostic.labels],
         "help": diagnostic.help,
         "notes": list(diagnostic.notes),
         "fix": None if diagnostic.fix is None else fix_json(diagnostic.fix),

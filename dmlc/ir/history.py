@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 #: The classes of rewrites, the strictest first.
-CLASSES: tuple[str, ...] = ("exact", "reassociates", "range")
+RewriteClass: TypeAlias = Literal["exact", "reassociates", "range"]
+CLASSES: tuple[RewriteClass, RewriteClass, RewriteClass] = ("exact", "reassociates", "range")
 _FROM_STRICTEST = (*CLASSES, "asked for")
 #: A node keeps at most so many names of source nodes; long chains would otherwise cost their square.
 _MOST_SOURCES = 32

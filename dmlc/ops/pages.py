@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from dmlc.ir import DTYPES, FLOATS, INDEX, INTEGERS, NUMERIC, DType, Operand, Operation
+from dmlc.ir.answers import Answer
 from dmlc.ops import FAMILIES, INFIX, OPERATIONS, PREFIX
 from dmlc.ops.attributes import ALL, AttributeSpec, AxesKind, DTypeKind, WordKind, attribute_specs, show
 
@@ -49,8 +50,16 @@ class OperationPage(Struct, frozen=True):
     operands: tuple[OperandLine, ...]
     attributes: tuple[AttributeLine, ...]
     results: tuple[str, ...]
-    notes: Mapping[str, str]
+    notes: dict[str, str]
     source: str
+
+
+class StandardBlock(Answer, frozen=True):
+    """A block of the standard library: its name, how it is called, and the comment at the head of its file."""
+
+    name: str
+    signature: str
+    summary: str
 
 
 def describe(op: Operation) -> OperationPage:
@@ -64,7 +73,7 @@ def describe(op: Operation) -> OperationPage:
         operands=tuple([OperandLine(o.name, _dtypes(o.dtypes), _kind(o)) for o in op.operands]),
         attributes=tuple([_attribute(spec) for spec in attribute_specs(op.attributes)]),
         results=op.results,
-        notes=op.notes,
+        notes=dict(op.notes),
         source=op.source,
     )
 

@@ -13,7 +13,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,7 +31,8 @@ class RuntimeDistribution:
 
     ``folder`` is the site-packages folder; ``imported`` is True if Python imports ``onnxruntime`` from there. Of
     ``files`` listed files ``intact`` are on disk as listed, ``missing`` are not there, and ``overwritten`` counts those
-    that are another distribution's, by its name and version. All others differ from every list.
+    that are another distribution's, by its name and version. All others are
+    ``changed``: they differ from every list.
     """
 
     name: str
@@ -42,17 +43,13 @@ class RuntimeDistribution:
     files: int
     intact: int
     missing: int
-    overwritten: dict[str, int] = field(default_factory=dict)
+    overwritten: dict[str, int]
+    changed: int
 
     @property
     def title(self) -> str:
         """Name and version."""
         return f"{self.name} {self.version}"
-
-    @property
-    def changed(self) -> int:
-        """Number of files on disk that no distribution lists like that."""
-        return self.files - self.intact - self.missing - sum(self.overwritten.values())
 
     @property
     def whole(self) -> bool:
@@ -163,7 +160,8 @@ def _compared(each: _ListedDistribution, here: Iterable[_ListedDistribution], im
             if owner is not None:
                 overwritten[f"{owner.name} {owner.version}"] += 1
     directml = each.name in _WITH_DIRECTML or _DIRECTML_LIBRARY in each.rows
-    counts = (len(each.rows), intact, missing, dict(overwritten))
+    changed = len(each.rows) - intact - missing - overwritten.total()
+    counts = (len(each.rows), intact, missing, dict(overwritten), changed)
     return RuntimeDistribution(each.name, each.version, str(each.folder), imported, directml, *counts)
 
 

@@ -8,19 +8,18 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from msgspec import Struct
-
 from dmlc.diagnostics import DmlcError, fail
 from dmlc.diagnostics.catalogue.targets import BAD_DATA
+from dmlc.ir.answers import Answer
 from dmlc.targets.kernel_rows import KernelTable
 
 
-class Target(Struct, frozen=True):
-    """A runtime that is compiled for.
+class TargetFacts(Answer, frozen=True):
+    """A runtime that is compiled for: the entries of its data file.
 
     ``opset`` is the opset of emitted models by default, ``max_opset`` the highest that works there. ``kernels`` names
     the kernel table that nodes are made legal for (None: no table). With ``installed_kernels`` the table of the
-    installed library comes first; the caller reads it and passes it as ``table``, which no data file holds.
+    installed library comes first.
     ``own_schemas`` allows operators that only ONNX Runtime declares. With ``native_f16`` f16 is computed as f16
     wherever the schema takes it. ``max_rank`` is the most axes a tensor may have. ``provider`` names the table of the
     execution provider whose placement is reported, ``release`` the onnxruntime that brings it, ``feature_level`` that
@@ -59,6 +58,11 @@ class Target(Struct, frozen=True):
     wraps_integers: bool = False
     runs_on_cpu: bool = True
     date: str = ""
+
+
+class Target(TargetFacts, frozen=True):
+    """A runtime that is compiled for. ``table`` are the kernels of the installed library, which no data file holds."""
+
     table: KernelTable | None = None
 
     @property

@@ -5,17 +5,9 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from msgspec import Struct
+from dmlc.ops.pages import StandardBlock
 
 _FOLDER = Path(__file__).parents[1] / "std"
-
-
-class StandardBlock(Struct, frozen=True):
-    """A block of the standard library: its name, how it is called, and the comment at the head of its file."""
-
-    name: str
-    signature: str
-    summary: str
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.util import find_spec
@@ -11,15 +12,15 @@ from typing import Any
 import pytest
 
 from dmlc.cli import console
+from dmlc.cli.explain import schema_text
 from tests.command_line import Refused, Run
-from tools.output_schemas.build import schema_of
 
 
 @cache
 def _validator(verb: str) -> Any:
     from jsonschema import Draft202012Validator
 
-    return Draft202012Validator(schema_of(verb))
+    return Draft202012Validator(json.loads(schema_text(verb)))
 
 
 @pytest.fixture(autouse=True)
@@ -30,8 +31,7 @@ def documents_keep_to_their_schemas(monkeypatch: pytest.MonkeyPatch) -> Iterator
     write = console._write_json
 
     def kept(body: Mapping[str, Any]) -> None:
-        printed.append(console._plain(body))
-        write(body)
+        printed.append(json.loads(write(body)))
 
     monkeypatch.setattr(console, "_write_json", kept)
     yield
@@ -40,7 +40,7 @@ def documents_keep_to_their_schemas(monkeypatch: pytest.MonkeyPatch) -> Iterator
     for body in printed:
         verb = body["command"] if "command" in body else body["files"][0]["command"]
         wrong = [error.message for error in _validator(verb).iter_errors(body)]
-        assert not wrong, f"{verb}: tools/output_schemas declares its documents: {wrong}"
+        assert not wrong, f"{verb}: its answers declare its documents: {wrong}"
 
 
 @pytest.fixture

@@ -14,9 +14,10 @@ import pytest
 from jsonschema import Draft202012Validator
 from onnx import parser
 
+from dmlc.cli.explain import schema_text
 from dmlc.cli.main import VERBS, main
 from tests.rows import each_row
-from tools.output_schemas.build import files, schema_of
+from tools.output_schemas.build import files
 
 PROGRAM = """\
 dim B in 1..64
@@ -101,6 +102,11 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     return run
 
 
+def schema_of(verb: str) -> dict[str, Any]:
+    schema: dict[str, Any] = json.loads(schema_text(verb))
+    return schema
+
+
 def documents(found: dict[str, Any]) -> list[dict[str, Any]]:
     """The document, or those of the files."""
     return [found] if "command" in found else found["files"]
@@ -111,10 +117,17 @@ def complaints(found: dict[str, Any]) -> list[str]:
     return [str(error) for error in Draft202012Validator(schema).iter_errors(found)]
 
 
+def forms_of(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    """The forms of a verb's documents."""
+    forms = schema["$defs"]
+    one = forms.get("Document") or forms["document"]
+    return [forms[form["$ref"].rpartition("/")[2]] if "$ref" in form else form for form in one["anyOf"]]
+
+
 def title_of(document: dict[str, Any]) -> str:
     """The title of the form that a document has."""
     schema = schema_of(document["command"])
-    forms = schema["$defs"]["document"]["anyOf"]
+    forms = forms_of(schema)
     fits = [
         form["title"] for form in forms if Draft202012Validator({**schema, **form, "anyOf": [{}]}).is_valid(document)
     ]
@@ -128,7 +141,6 @@ def title_of(document: dict[str, Any]) -> str:
 def test_files_are_those_that_are_declared() -> None:
     for path, text in files().items():
         assert path.read_text("utf-8") == text, "python -m tools.output_schemas --write"
-    assert {path.stem for path in next(iter(files())).parent.glob("*.json")} == VERBS.keys()
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -189,10 +201,10 @@ def test_every_declared_form_is_printed(call: Call) -> None:
     }
     #: Forms that need a broken result or installation.
     rare = {("compile", "a program that differs from its source")}
-    rare |= {(verb, "a failure") for verb in ("targets", "ops", "doctor", "fmt")}
+    rare |= {(verb, "CommandFailure") for verb in ("targets", "ops", "doctor", "fmt")}
     for verb in VERBS:
         printed = {title_of(one) for rest in wanted[verb] for one in documents(call(f"{verb} {rest}"))}
-        declared = {form["title"] for form in schema_of(verb)["$defs"]["document"]["anyOf"]}
+        declared = {form["title"] for form in forms_of(schema_of(verb))}
         assert {title for title in declared if (verb, title) not in rare} <= printed, verb
 
 

@@ -13,7 +13,6 @@ from tools.output_schemas.forms import (
     TEXTS,
     Form,
     by_name,
-    either,
     maybe,
     record,
     ref,
@@ -196,81 +195,8 @@ EXPLAIN: Documents = {
 _KERNEL = record({"since": COUNT, "types": by_name(TEXTS), "constant": rows({}), "release": TEXT})
 _TENSOR = record({"ranks": rows(COUNT), "types": TEXTS})
 
-TARGETS: Documents = {
-    "all targets": ({"targets": rows(ref("target"))}, {}),
-    "a target": ({"target": ref("target")}, {}),
-    "an operator of DirectML": (
-        {
-            **_TARGET,
-            "operators": rows(
-                record(
-                    {
-                        "operator": TEXT,
-                        "domain": TEXT,
-                        "opsets": rows(rows(COUNT)),
-                        "directml": TEXTS,
-                        "kernels": rows(_KERNEL),
-                    }
-                )
-            ),
-            "directml": rows(
-                record(
-                    {
-                        "operator": TEXT,
-                        "introduced": TEXT,
-                        "source": TEXT,
-                        "levels": rows(record({"level": TEXT, "tensors": by_name(_TENSOR)})),
-                    }
-                )
-            ),
-        },
-        {},
-    ),
-    "an operator of the CPU provider": (
-        {
-            **_TARGET,
-            "onnxruntime": maybe(TEXT),
-            "source": TEXT,
-            "operators": rows(
-                record(
-                    {
-                        "operator": TEXT,
-                        "kernels": rows(record({"opsets": rows(COUNT), "types": by_name(TEXTS)})),
-                        "wrong": rows(record({"types": TEXTS, "what": TEXT, "source": TEXT})),
-                    }
-                )
-            ),
-        },
-        {},
-    ),
-}
 _BLOCK: dict[str, Form] = {"name": TEXT, "signature": TEXT, "summary": TEXT}
 
-OPS: Documents = {
-    "all operations": ({"operations": rows(ref("operation"))}, {}),
-    "an operation": ({"operation": ref("operation")}, {}),
-    "all blocks": ({"blocks": rows(record(_BLOCK))}, {}),
-    "a block": ({"block": record({**_BLOCK, "program": TEXT})}, {}),
-}
-
-RUN: Documents = {
-    "results": (
-        {
-            "backend": TEXT,
-            "outputs": by_name(
-                record(
-                    {"dtype": TEXT, "shape": rows(COUNT)},
-                    min=either(REAL, FLAG),
-                    max=either(REAL, FLAG),
-                    mean=REAL,
-                    nan=COUNT,
-                    values={},
-                )
-            ),
-        },
-        {},
-    )
-}
 
 BENCH: Documents = {
     "timings": (
@@ -315,18 +241,6 @@ BENCH: Documents = {
     )
 }
 
-FMT: Documents = {
-    "files": (
-        {
-            "checked": COUNT,
-            "changed": TEXTS,
-            "files": rows(
-                either(record({"source": TEXT, "changed": FLAG}), record({"source": TEXT, "exit_code": COUNT}))
-            ),
-        },
-        {"text": TEXT, "diff": TEXT},
-    )
-}
 _VALUE = record(
     {
         "a": TEXT,
@@ -435,84 +349,17 @@ REPRO: Documents = {
     )
 }
 
-DECOMPOSE: Documents = {
-    "a decomposed model": (
-        {
-            "output": TEXT,
-            "opset": COUNT,
-            "decomposed": by_name(COUNT),
-            "stayed": rows(record({"operator": TEXT, "node": TEXT, "reason": TEXT})),
-            "class": ref("class"),
-            "nodes": COUNT,
-            "bytes": COUNT,
-            "seconds": SECONDS,
-        },
-        {},
-    ),
-    "the list of operators": ({"operators": TEXTS}, {}),
-}
-
-DOCTOR: Documents = {
-    "the installation": (
-        {
-            "python": TEXT,
-            "dmlc": TEXT,
-            "system": TEXT,
-            "libraries": by_name(maybe(TEXT)),
-            "runtimes": rows(
-                record(
-                    {
-                        "name": TEXT,
-                        "version": TEXT,
-                        "folder": TEXT,
-                        "imported": FLAG,
-                        "directml": FLAG,
-                        "files": COUNT,
-                        "intact": COUNT,
-                        "missing": COUNT,
-                        "overwritten": by_name(COUNT),
-                        "changed": COUNT,
-                    }
-                )
-            ),
-            "cpu_kernels": TEXT,
-            "providers": TEXTS,
-            "directml": maybe(
-                record(
-                    {
-                        "path": maybe(TEXT),
-                        "version": maybe(TEXT),
-                        "bundled": maybe(FLAG),
-                        "adapter": maybe(TEXT),
-                        "feature_level": maybe(TEXT),
-                        "problems": TEXTS,
-                    }
-                )
-            ),
-            "missing": TEXTS,
-            "broken": by_name(maybe(TEXT)),
-            "advice": TEXTS,
-        },
-        {},
-    )
-}
 
 VERBS: dict[str, Documents] = {
     "compile": COMPILE,
-    "run": RUN,
     "bench": BENCH,
     "check": CHECK,
     "verify": VERIFY,
     "bisect": BISECT,
     "repro": REPRO,
     "diff": DIFF,
-    "decompose": DECOMPOSE,
-    "fmt": FMT,
     "explain": EXPLAIN,
     "inspect": INSPECT,
-    "ops": OPS,
-    "targets": TARGETS,
-    "doctor": DOCTOR,
 }
 #: Fields that failures of a verb may have.
 OF_FAILURES: dict[str, dict[str, Form]] = {"check": _FIXED}

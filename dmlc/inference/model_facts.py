@@ -55,7 +55,7 @@ def facts_of_model(
     ``given`` are types of its values, by name, that are known better than what the rules find. ``binding`` fixes dims
     of its inputs by name. Declarations of the model count where no rule says more.
     """
-    model = _inlined(model)
+    model = without_functions(model)
     walk = _Walk(imported_versions(model.opset_import), given or {}, binding or {}, lists_weights=model.ir_version < 4)
     walk.taken = declared_dims(model.graph).union(*_made_up_dims(given or {}))
     facts = walk.graph(model.graph, {})
@@ -63,7 +63,8 @@ def facts_of_model(
     return ModelFacts(model.graph, facts, frozenset(name for name in named if not name.startswith(MADE_UP)))
 
 
-def _inlined(model: ModelProto) -> ModelProto:
+def without_functions(model: ModelProto) -> ModelProto:
+    """The model with its functions inlined; the model itself where it has none, or onnx cannot inline them."""
     if not model.functions:
         return model
     try:

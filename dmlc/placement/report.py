@@ -175,6 +175,12 @@ def _kind(node: NodeProto, scope: ValueScope) -> Any:
     return node.op_type, node.domain, tuple(operands), tuple(results), tuple(attributes), around
 
 
+def node_path(node: NodeProto, index: int, path: str) -> str:
+    """Return the name of a node in the report. ``index`` is its number in its graph; ``path`` names the nodes around
+    it, and ends in a slash."""
+    return path + (node.name or next(filter(None, node.output), f"node {index}"))
+
+
 class _PlacementRun(Struct):
     capabilities: Capabilities
     level: str
@@ -207,7 +213,7 @@ class _PlacementRun(Struct):
         for index, node in enumerate(graph.node):
             if is_constant(node):
                 continue
-            name = path + (node.name or next(filter(None, node.output), f"node {index}"))
+            name = node_path(node, index, path)
             row, looked = self._row(node, name, scope)
             if index in sites and row.where == PROVIDER:
                 self._rewrite(row, sites[index], scope, last=sites[index].root == index)

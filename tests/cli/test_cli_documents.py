@@ -48,6 +48,8 @@ VERBS = {
     "check --target cpu": ("--target", "cpu"),
     "explain": (),
     "inspect": (),
+    "graph": ("-o", "g.svg"),
+    "graph --stage": ("-o", "g.dot", "--stage", "source"),
     "run": ("--random", "1", "--backend", "cpu"),
     "run reference": ("--random", "1", "--backend", "reference"),
     "run --input": ("--input", "x=x.npy", "--backend", "cpu"),

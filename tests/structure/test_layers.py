@@ -32,6 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("api",),
     ("debugging", "std"),
     ("testing",),
+    ("views",),
     ("cli",),
 )
 LAYER_OF = {package: layer for layer, packages in enumerate(LAYERS) for package in packages}
@@ -58,6 +59,7 @@ LIBRARIES: dict[str, set[str]] = {
     "debugging": {"msgspec", "numpy", "onnx", "networkx"},
     "std": set(),
     "testing": {"numpy", "hypothesis"},
+    "views": {"msgspec", "onnx", "graphlay"},
     "cli": {"msgspec", "numpy", "onnx", "onnxruntime", "lark", "networkx"},
 }
 

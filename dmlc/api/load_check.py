@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dmlc.api.load_errors import node_text, operator_page, refusal_text, source_error
+from dmlc.api.load_errors import operator_page, source_error
 from dmlc.api.load_result import LoadCheck
 from dmlc.diagnostics import Diagnostic, Label, option
 from dmlc.diagnostics.catalogue.advice import NO_CPU_KERNEL
@@ -14,7 +14,7 @@ from dmlc.onnx_schema.domains import imported_versions
 from dmlc.onnx_schema.inlining import inlined
 from dmlc.placement.advice import spans_by_place
 from dmlc.verifying.kernels import refused_kernels
-from dmlc.verifying.load_phase import LoadRefusal, load_phase
+from dmlc.verifying.load_phase import LoadRefusal, load_phase, node_text
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
@@ -45,7 +45,7 @@ def load_check(artifact: Artifact, graph: Graph, source: ModelProto | None, targ
         return LoadCheck((found,), unchecked=unchecked)
     note = ""
     if original is not None:
-        why = refusal_text(original)
+        why = original.text
         note = f"ONNX Runtime refuses the model as it is, and loads what dmlc compile makes of it: {why}"
     return LoadCheck((), note, unchecked)
 
@@ -93,13 +93,13 @@ def _of_emitted(refusal: LoadRefusal, artifact: Artifact, source: ModelProto, lo
     if max(own, lowest) != opset:
         other = option(f"--opset {max(own, lowest)}", f"opset={max(own, lowest)}")
         help += f"; if it runs too, compile it with {other}"
-    message = f"ONNX Runtime refuses the compiled model: {refusal_text(refusal)}"
+    message = f"ONNX Runtime refuses the compiled model: {refusal.text}"
     return Diagnostic(RUNTIME_FAILED, message, help=help)
 
 
 def _of_program(refusal: LoadRefusal, artifact: Artifact, graph: Graph) -> Diagnostic:
     """The error where what was made of a program does not load, at the place of the node."""
-    message = f"ONNX Runtime refuses the model: {refusal_text(refusal)}"
+    message = f"ONNX Runtime refuses the model: {refusal.text}"
     return Diagnostic(RUNTIME_FAILED, message, _labels(artifact, graph, refusal.node), operator_page(refusal.node))
 
 

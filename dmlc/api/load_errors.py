@@ -17,16 +17,7 @@ if TYPE_CHECKING:
 def source_error(refusal: LoadRefusal) -> Diagnostic:
     """The error where the source does not load."""
     what = "" if refusal.node is not None else "ONNX Runtime refuses the model: "
-    return Diagnostic(BROKEN_MODEL, what + refusal_text(refusal), help=operator_page(refusal.node))
-
-
-def refusal_text(refusal: LoadRefusal) -> str:
-    return refusal.reason if refusal.node is None else f"node {node_text(refusal.node)}: {refusal.reason}"
-
-
-def node_text(node: NodeProto) -> str:
-    operator = f"{node.domain}.{node.op_type}" if plain_domain(node.domain) else node.op_type
-    return f"{operator} {node.name or next(filter(None, node.output), '')}".rstrip()
+    return Diagnostic(BROKEN_MODEL, what + refusal.text, help=operator_page(refusal.node))
 
 
 def operator_page(node: NodeProto | None) -> str:

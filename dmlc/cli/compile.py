@@ -97,7 +97,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         verdict, size = _verified(args, program, kind, output)
         if verdict is not None:
             console.say(verdict.to_text())
-            console.warn(verdict.diagnostics)
+            console.record(verdict.diagnostics)
         is_fine = verdict is None or verdict.ok
         progress("writing")
         if is_fine and not size:

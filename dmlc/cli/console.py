@@ -94,10 +94,14 @@ class Console:
         """Diagnostics of what was done all the same: text on stderr, or part of the JSON document. ``-q`` leaves the
         errors."""
         found = list(diagnostics)
-        self._warnings += found
+        self.record(found)
         shown = [d for d in found if not self.quiet or d.severity == "error"]
         if shown and not self.json:
             sys.stderr.write(printable(render_groups(shown, color=self._color(), verbose=self.verbose)))
+
+    def record(self, diagnostics: Iterable[Diagnostic]) -> None:
+        """Keep diagnostics for the JSON document alone: the text of the command has them."""
+        self._warnings += diagnostics
 
     def wrong_usage(self, text: str) -> None:
         """Print what argparse could not see; ``-q`` does not silence it."""

@@ -55,7 +55,7 @@ def compile_profiles(args: argparse.Namespace, console: Console, output: str) ->
             verdicts = [one.verify(args.verify, seed=args.verify_seed) for one in profiles.values()]
             for verdict in verdicts:
                 console.say(verdict.to_text())
-                console.warn(verdict.diagnostics)
+                console.record(verdict.diagnostics)
         is_fine = all(verdict.ok for verdict in verdicts)
         if is_fine and not args.dry_run:
             progress("writing")

@@ -20,6 +20,7 @@ from dmlc.api.artifact_meaning import needs_reference
 from dmlc.cli.comparison import add_comparison, check_comparison
 from dmlc.cli.console import Console, UsageError
 from dmlc.cli.inputs import expected_outputs, given_inputs
+from dmlc.cli.layout import prose
 from dmlc.cli.options import add_include, add_limits, add_report_options, limits_of
 from dmlc.cli.source import STDIN, check_is_source, is_model, read_source
 from dmlc.debugging import LocatedVerdict, locate, verify
@@ -70,11 +71,11 @@ def run(args: argparse.Namespace, console: Console) -> int:
         found = _found(args, console)
         found = replace(found, seconds=time.perf_counter() - start)
     verdict, ending = found.verdict, found.last_line()
-    text = found.to_text(whole=console.verbose).rstrip("\n")
-    console.result(verdict.headline() if console.quiet else text)
+    answer, _, details = found.to_text(whole=console.verbose).partition("\n")
+    console.result(answer if console.quiet else f"{answer}\n{prose(details)}")
     if console.json:
         console.say(verdict.headline())
-    console.warn(verdict.diagnostics)
+    console.record(verdict.diagnostics)
     location = None if found.location is None else found.location.to_json()
     fields = {"original": args.original, "result": args.result, **verdict.to_json(), "seconds": found.seconds}
     if args.locate:

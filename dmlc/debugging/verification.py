@@ -202,7 +202,9 @@ class _SideComparison:
         else:
             data = self.data or "the given inputs"
             verdict = verify_given(lambda: (left(), right()), dict(inputs), data=data, **how)
-        return replace(verdict, notes=(*verdict.notes, *_notes(verdict, self.sides)))
+        is_named = self.b is not None or self.expected is not None or verdict.status == NOT_VERIFIED
+        other = () if is_named else (_other_side(self.a, backends[1]),)
+        return replace(verdict, notes=(*other, *verdict.notes, *_notes(verdict, self.sides)))
 
     def _take_results(self, path: Path) -> None:
         """Take the inputs and the expected outputs of an ``.npz`` file, and no B."""
@@ -210,6 +212,14 @@ class _SideComparison:
         self.data = self.data or ("the given inputs" if given else f"the inputs of {path}")
         self.inputs, self.expected = expected_results(path, given, Limits.of(self.limits))
         self.b = None
+
+
+def _other_side(a: SideSource, backend: str | None) -> str:
+    """The side that a source is compared with where none is named, in words."""
+    name = Path(a).name if isinstance(a, (str, os.PathLike)) else "the source"
+    if backend is None:
+        return f"{name} was compared with what dmlc compile makes of it for directml"
+    return f"{name} was compared with itself on {backend}"
 
 
 def _notes(verdict: Verdict, sides: Sequence[Inside]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 from dmlc.diagnostics.counted import counted
+from dmlc.onnx_schema.domains import plain_domain
 from dmlc.onnx_schema.nested import all_graphs, all_nodes
 from dmlc.runtime.hosts import WORKER
 from dmlc.runtime.runnable import NoEvidence, RunFailed
@@ -45,6 +46,17 @@ class LoadRefusal:
 
     reason: str
     node: NodeProto | None
+
+    @property
+    def text(self) -> str:
+        """The node and the reason: ``node Relu r: it has 2 inputs, and takes 1``."""
+        return self.reason if self.node is None else f"node {node_text(self.node)}: {self.reason}"
+
+
+def node_text(node: NodeProto) -> str:
+    """The operator and the name of a node: ``com.microsoft.Gelu act/Gelu``."""
+    operator = f"{node.domain}.{node.op_type}" if plain_domain(node.domain) else node.op_type
+    return f"{operator} {node.name or next(filter(None, node.output), '')}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +219,7 @@ def _located(model: ModelProto, text: str) -> LoadRefusal:
 #: Parts of a message beside its reason: the kind of error, and the node, which ours names better.
 _FRAMES = (
     re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : "),
+    re.compile(r"^\S+\.(?:cc|h):\d+ .*?\(.*?\) "),
     re.compile(r"^This is an invalid model\. "),
     re.compile(r"^In Node, .* , Error "),
     re.compile(r"^.*\[\w*InferenceError\] "),
@@ -224,6 +237,7 @@ _PLAINER = (
      "its operand {1} cannot be {0}"),
     (re.compile(r"^Type \((.*)\) of output arg \((.*)\) of node \(.*\) does not match expected type \((.*)\)$"),
      "its result {1} is declared {0} and is {2}"),
+    (re.compile(r"^Graph output \((.*)\) does not exist in the graph$"), "output {0} is made by no node"),
     (re.compile(r"^input (\d+) is marked single but has an empty string in the graph$"), "operand {0} is left out"),
 )  # fmt: skip
 

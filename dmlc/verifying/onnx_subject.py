@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,6 +20,7 @@ from dmlc.ops.ranges import promised_in
 from dmlc.runtime.ort_model import ALL, NONE, OrtModel, plain_message
 from dmlc.runtime.runnable import NoEvidence, NotRunnable, RunFailed
 from dmlc.verifying.inputs import Default, Feeds, Interface
+from dmlc.verifying.load_phase import load_phase
 from dmlc.verifying.onnx_changes import fed_patches, with_barriers, with_factors, with_patches
 from dmlc.verifying.onnx_defaults import count_values, defaults, optional_specs
 from dmlc.verifying.onnx_interface import element_name, interfaces, is_exotic, kind_of, required_inputs
@@ -237,7 +239,7 @@ class OnnxSubject(Subject):
                 model, self._folder, backend=backend, level=level, disabled=disabled, threads=1, isolated=True
             )
         except RunFailed as error:
-            raise NotRunnable(f"ONNX Runtime refuses the model: {_message(error)}") from None
+            raise NotRunnable(f"ONNX Runtime refuses the model: {_refusal(model, error)}") from None
         except ValueError as error:  # a model of more than 2 GiB
             raise NoEvidence(f"a model cannot be handed to ONNX Runtime: {error}") from None
 
@@ -276,7 +278,13 @@ def _values_of(composite: str) -> str | None:
 
 
 def _message(error: Exception) -> str:
-    return plain_message(error)[:300]
+    return shorten(plain_message(error), 300, placeholder=" ...")
+
+
+def _refusal(model: ModelProto, error: Exception) -> str:
+    """The reason as ``check`` says it where the load phase has it, else ONNX Runtime's own message."""
+    refusal = load_phase(model).refusal
+    return _message(error) if refusal is None else shorten(refusal.text, 300, placeholder=" ...")
 
 
 def _type_text(info: ValueInfoProto) -> str:

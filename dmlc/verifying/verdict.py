@@ -19,6 +19,9 @@ from dmlc.verifying.inputs import Feeds
 UNSPECIFIED, OVERFLOWED, BEYOND, RANDOM = "unspecified", "overflowed", "beyond the precondition", "not deterministic"
 STATUSES = (SAME, WITHIN, UNSPECIFIED, OVERFLOWED, RANDOM, BEYOND, DIFFERENT)
 
+#: Statuses in the words of the text form.
+_WORDS = {SAME: "identical", WITHIN: "same up to rounding", UNSPECIFIED: "not defined"}
+
 #: The verdict of an output for which both sides never ran on one input.
 NOT_COMPARED = "not compared"
 
@@ -96,15 +99,13 @@ class OutputReport:
 
     def lines(self) -> list[str]:
         """The output in the text form; its first line starts with the name."""
-        parts = [f"{status} on {count}" for status, count in self.counts]
-        text = f"{self.name}: {', '.join(parts) or NOT_COMPARED}"
-        errors = self.errors
+        parts = [f"{_WORDS.get(status, status)} on {_times(count, 'input')}" for status, count in self.counts]
+        out, errors = [f"{self.name}: {', '.join(parts) or NOT_COMPARED}"], self.errors
         if errors.absolute:
             scaled = f", {errors.scaled:.3g} of the largest value" if errors.scaled else ""
             relative = f", relative {errors.relative:.3g}" if errors.relative else ""
             ulp = f", {errors.ulp:.3g} units in the last place" if errors.ulp else ""
-            text += f"; largest difference {errors.absolute:.3g}{scaled}{relative}{ulp}"
-        out = [text]
+            out.append(f"    largest difference {errors.absolute:.3g}{scaled}{relative}{ulp}")
         if self.found is not None:
             found = self.found
             sizes = ", ".join(f"{name} {size}" for name, size in found.shapes.items())
@@ -179,7 +180,9 @@ class Verdict(Shown):
         out += [f"  {line}" for output in shown for line in output.lines()]
         for message, count in Counter(message for _, _, message in self.skipped).items():
             out.append(f"  skipped {_times(count, 'input')}, the original fails or is not defined: {message}")
-        return "\n".join([*out, *[f"  note: {note}" for note in self.notes]]) + "\n"
+        out += [f"  note: {note}" for note in self.notes]
+        out += [f"  help: {help}" for d in self.diagnostics for help in (d.help, f"dmlc explain {d.code.id}") if help]
+        return "\n".join(out) + "\n"
 
     def to_rows(self) -> Rows:
         """Return the outputs: how many inputs got which status, and the largest difference."""

@@ -66,3 +66,33 @@ def test_a_file_that_was_written_otherwise_does_not_get_the_name(
 def test_a_folder_that_does_not_exist_is_named(command_line: Run, verified: tuple[str, ...]) -> None:
     code, _, err = command_line("compile", "small.onnx", "-o", "build/out.onnx", *verified)
     assert (code, err.splitlines()[0]) == (2, "error[E0421]: cannot write build/out.onnx: there is no folder build")
+
+
+def test_a_model_alone_is_compared_with_what_compile_makes_of_it(command_line: Run) -> None:
+    code, out, err = command_line("verify", "small.onnx")
+    assert (code, err) == (0, "")
+    assert out.startswith("same on 24 inputs")
+    assert "note: small.onnx was compared with what dmlc compile makes of it for directml" in out
+    assert "note: small.onnx was compared with itself on reference" in command_line(
+        "verify", "small.onnx", "--backend", "reference"
+    )[1]  # fmt: skip
+
+
+def test_a_refused_model_is_said_as_check_says_it(command_line: Run) -> None:
+    model = parser.parse_model(SMALL)
+    model.graph.output.append(onnx.helper.make_tensor_value_info("z", onnx.TensorProto.FLOAT, [2, 3]))
+    onnx.save(model, "lacks.onnx")
+    code, out, err = command_line("verify", "small.onnx", "lacks.onnx")
+    assert (code, err) == (1, "")
+    assert out.startswith("different: the result: ONNX Runtime refuses the model: output z is made by no node\n")
+    assert out.endswith("help: dmlc explain E0562\n")
+    assert "output z is made by no node" in command_line("check", "lacks.onnx")[2]
+
+
+def test_an_attribute_that_became_an_operand_is_no_other_attribute(command_line: Run) -> None:
+    """``axes`` of ReduceMean is an operand since opset 18."""
+    text = "g (float[2, 3] x) => (float[2] y) { y = ReduceMean <axes = [1], keepdims = 0> (x) }"
+    onnx.save(parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}'), "mean.onnx")
+    code, out, _ = command_line("verify", "mean.onnx")
+    assert code == 0
+    assert "other attributes" not in out

@@ -341,20 +341,20 @@ def test_each_form_on_either_side(run: Run, a: str, b: str) -> None:
     if (a, b) != ("a.py", "py"):
         code, out, _ = run(a, f"a.{b}", "--inputs", "6")
         assert (code, out[:17]) == (0, "same on 6 inputs:")
-    code, out, err = run(a, f"b.{b}", *given)
+    code, out, _ = run(a, f"b.{b}", *given)
     assert code == 1
     assert out.startswith("different: ")
     if (a, b) == ("a.py", "py"):
         return
     assert "first difference: y: " in out
-    assert "E0562" in err
+    assert "help: dmlc explain E0562" in out
 
 
 def test_lines_of_the_source_are_named(run: Run) -> None:
     out = run("a.dml", "b.dml", "--locate")[1]
     assert "a.dml:3:" in out
     assert "b.dml:3:" in out
-    assert "largest magnitude" in out
+    assert "largest magnitude" in " ".join(out.split())
 
 
 CPU = pytest.param("cpu", marks=NEEDS_EXACT_LAYER_NORM)

@@ -15,6 +15,7 @@ from dmlc.text.elaborate.cycles import Unfolded, unfolded
 from dmlc.text.elaborate.evaluate import Asked, at
 from dmlc.text.elaborate.scope import LITERALS, POISON, Definition, Frame, Place, Several, bare, quoted
 from dmlc.text.elaborate.trampoline import Asking
+from dmlc.text.stopping import checkpoint
 from dmlc.text.syntax import tree
 
 #: Statements and nodes that are unfolded before the size of the whole is counted in advance.
@@ -31,6 +32,7 @@ class Block(Caller):
     def body(self, statements: Sequence[tree.Assign], result: tree.Return) -> Asking:
         """Runs a block and gives the values it returns, ``POISON`` for those with a mistake."""
         for statement in statements:
+            checkpoint()
             try:
                 yield from self.assign(statement)
             except DmlcError as error:

@@ -9,6 +9,7 @@ from dmlc.diagnostics import Diagnostic, Help, Label, Proposal, Span, proposal, 
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import syntax as codes
 from dmlc.diagnostics.limits import Limits
+from dmlc.text.stopping import checkpoint
 from dmlc.text.syntax import tree
 from dmlc.text.syntax.operators import Signed, SyntaxProblem, climb, finish, name, string
 from dmlc.text.syntax.tokens import Token
@@ -140,6 +141,7 @@ class Builder:
     # --- statements
 
     def assign(self, p: Pieces) -> tree.Assign:
+        checkpoint()
         targets = tuple([name(t) for t in p[:-3]])
         value = finish(p[-2], self._limits)
         return tree.Assign(targets, value, targets[0].span.to(value.span))

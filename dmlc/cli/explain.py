@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dmlc.cli.console import Console, UsageError
 from dmlc.cli.layout import table
-from dmlc.cli.main import VERBS
+from dmlc.cli.main import DOCUMENTED
 from dmlc.cli.options import add_compile_options, add_report_options
 from dmlc.diagnostics import CODES, Code, catalogue, did_you_mean
 
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kinds = (*_LISTS, "all")
     parser.add_argument("--list", choices=kinds, nargs="?", const="all", help="list the words that have a page")
     help = "print the JSON Schema of what `dmlc VERB --format json` prints"
-    parser.add_argument("--schema", choices=tuple(VERBS), metavar="VERB", help=help)
+    parser.add_argument("--schema", choices=DOCUMENTED, metavar="VERB", help=help)
     parser.add_argument(
         "--missed", action="store_true", help="show only the missed rewrites, with the reasons, sorted by the saving"
     )

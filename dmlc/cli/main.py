@@ -42,9 +42,12 @@ GROUPS = {
         "ops": "list the operations, or show one",
         "targets": "list the targets, or show one",
         "doctor": "report the installed libraries and devices, and the missing ones",
+        "lsp": "serve an editor: mistakes, types and completion while a program is typed",
     },
 }
 VERBS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
+#: The commands that print a JSON document; an editor's server speaks a protocol of its own.
+DOCUMENTED = tuple([name for name in VERBS if name != "lsp"])
 #: Names of other tools for a command.
 FOREIGN = {
     **dict.fromkeys(("build", "convert", "export", "optimize", "simplify", "transpile"), "compile"),

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from onnx import parser
 
 from dmlc.cli.explain import schema_text
-from dmlc.cli.main import VERBS, main
+from dmlc.cli.main import DOCUMENTED, main
 from tests.rows import each_row
 from tools.output_schemas.build import files
 
@@ -144,7 +144,7 @@ def test_files_are_those_that_are_declared() -> None:
         assert path.read_text("utf-8") == text, "python -m tools.output_schemas --write"
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", DOCUMENTED)
 def test_a_file_is_a_schema_and_explain_prints_it(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "--schema", verb]) == 0
     schema = json.loads(capsys.readouterr().out)
@@ -161,7 +161,7 @@ def test_a_verb_that_does_not_exist_has_no_schema(capsys: pytest.CaptureFixture[
 # --- what is printed
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", DOCUMENTED)
 def test_what_is_printed_keeps_to_the_schema(verb: str, call: Call) -> None:
     @each_row("command", [command for command in CALLS if command.split()[0] == verb])
     def keeps_to_it(command: str) -> None:
@@ -204,7 +204,7 @@ def test_every_declared_form_is_printed(call: Call) -> None:
     #: Forms that need a broken result or installation.
     rare = {("compile", "a program that differs from its source")}
     rare |= {(verb, "CommandFailure") for verb in ("targets", "ops", "doctor", "fmt")}
-    for verb in VERBS:
+    for verb in DOCUMENTED:
         printed = {title_of(one) for rest in wanted[verb] for one in documents(call(f"{verb} {rest}"))}
         declared = {form["title"] for form in forms_of(schema_of(verb))}
         assert {title for title in declared if (verb, title) not in rare} <= printed, verb

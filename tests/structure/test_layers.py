@@ -32,7 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("api",),
     ("debugging", "std"),
     ("testing",),
-    ("views",),
+    ("views", "lsp"),
     ("cli",),
 )
 LAYER_OF = {package: layer for layer, packages in enumerate(LAYERS) for package in packages}
@@ -60,6 +60,7 @@ LIBRARIES: dict[str, set[str]] = {
     "std": set(),
     "testing": {"numpy", "hypothesis"},
     "views": {"msgspec", "onnx", "graphlay"},
+    "lsp": {"msgspec", "onnx", "lsprotocol", "pygls", "pygments"},
     "cli": {"msgspec", "numpy", "onnx", "onnxruntime", "lark", "networkx"},
 }
 

@@ -1,0 +1,1 @@
+"""The language in editors: a language server, and colors for Pygments."""

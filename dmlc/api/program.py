@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from dmlc.verifying import Verdict
 
 #: Backends that can run a program.
-BACKENDS: tuple[str, ...] = ("dml", "cpu", "numpy", "reference")
+BACKENDS: tuple[str, ...] = ("dml", "webgpu", "cpu", "numpy", "reference")
 _PASSED_ON = (OPAQUE, OPAQUE_IMPURE)
 #: A combination of sizes: dims and their sizes, in the order in which they were given.
 Profile: TypeAlias = tuple[tuple[str, int], ...]

@@ -21,6 +21,7 @@ from dmlc.diagnostics.counted import counted
 from dmlc.ir.fixed_shapes import FixedShape, shape_text
 from dmlc.runtime import bench, bench_nodes
 from dmlc.runtime.session import has_directml, onnxruntime, session_options
+from dmlc.runtime.webgpu import on_software
 
 _ROUNDS = 20
 
@@ -28,7 +29,7 @@ _ROUNDS = 20
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source(parser)
     parser.add_argument(
-        "--provider", choices=("dml", "cpu"), help="where to run (default: dml where present, else cpu)"
+        "--provider", choices=("dml", "webgpu", "cpu"), help="where to run (default: dml where present, else cpu)"
     )
     parser.add_argument("--rounds", type=int, default=_ROUNDS, metavar="N", help=f"runs to time (default: {_ROUNDS})")
     add_inputs(parser)
@@ -84,7 +85,9 @@ def _measure(
         name = said.name if said else node.name or next(filter(None, node.output), "")
         rows.append(BenchRow(name, node.op_type, inside, said, profile.nodes.get(number), alone.get(number)))
     partitions = None if report is None else report.partitions
-    if backend == "dml":
+    if backend == "webgpu" and on_software():
+        notes.append("the provider runs on a driver that computes on the CPU: these times say nothing of a GPU")
+    if backend != "cpu":
         notes.append("us: handing the work of a node to the device; us alone: until the device is done with it")
     return Benchmark(backend, _machine(backend, rounds), rounds, sizes, rows, profile.own, whole, partitions, notes)
 

@@ -142,7 +142,7 @@ def _whole(found: Benchmark) -> str:
             f"{_size(found.bytes)} at {cost.bytes_per_us:g} bytes/us, {_us(found.predicted)} us"
         )
     if found.implied is not None:
-        place = "" if found.backend == "dml" else " on the CPU"
+        place = {"dml": "", "webgpu": " with WebGPU"}.get(found.backend, " on the CPU")
         lines.append(f"measured{place}: {_us(found.implied)} us a dispatch, if the bytes take the estimated time")
     if found.backend == "dml" and any(row.said for row in found.rows):
         wrong = found.disagreements

@@ -21,7 +21,8 @@ from dmlc.diagnostics import DmlcError
 from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.libraries import LIBRARIES, one_line, package_to_install, require
 from dmlc.runtime.directml_device import DirectMLDevice, directml_device
-from dmlc.runtime.distributions import RuntimeDistribution, package_folder, runtime_distributions
+from dmlc.runtime.distributions import RuntimeDistribution, package_folder, plugin_version, runtime_distributions
+from dmlc.runtime.webgpu import WebGPUDevice, webgpu_device_facts
 
 _DML, _RUNTIME = "DmlExecutionProvider", "onnxruntime"
 
@@ -37,6 +38,7 @@ class DoctorAnswer(TypedDict):
     cpu_kernels: str
     providers: list[str]
     directml: DirectMLDevice | None
+    webgpu: WebGPUDevice | None
     missing: list[str]
     broken: dict[str, str]
     advice: list[str]
@@ -71,6 +73,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if device is not None:
         rows += _device_rows(device, runtimes)
         advice += device.problems
+    webgpu, words = _webgpu(errors)
+    rows.append(["WebGPU", words])
     default = "dml" if _DML in providers else "cpu" if providers else None
     rows.append(["dmlc run", f"on {default} by default" if default else "only with --backend numpy or reference"])
     console.result(table(rows) + "".join(f"\n{sentence}\n" for sentence in advice))
@@ -84,6 +88,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         "cpu_kernels": kernels,
         "providers": providers,
         "directml": device,
+        "webgpu": webgpu,
         "missing": missing,
         "broken": broken,
         "advice": advice,
@@ -140,6 +145,22 @@ def _cpu_kernels(errors: Mapping[str, DmlcError]) -> tuple[str, str]:
     except Exception as error:  # a library that can be imported may lack anything else
         return "none", one_line(error)
     return ("none" if table is None else table.source), found.problem
+
+
+def _webgpu(errors: Mapping[str, DmlcError]) -> tuple[WebGPUDevice | None, str]:
+    """Return the WebGPU provider's device, and a line about it."""
+    if not plugin_version():
+        return None, 'missing: pip install "dmlc[webgpu]"'
+    if any(name in errors for name in ("msgspec", "numpy", "onnx", _RUNTIME)):
+        return None, "not found out: a library is missing"
+    try:
+        found = webgpu_device_facts()
+    except DmlcError as error:
+        (diagnostic,) = error.diagnostics
+        return None, f"{diagnostic.message}: {diagnostic.help}"
+    kind = "a driver that computes on the CPU" if found.software else "a GPU"
+    state = ("f32 and f16" if found.f16 else "f32, not f16") if found.runs else "but fails on x + x"
+    return found, f"plugin {found.version}, {kind} ({found.vendor}), {state}"
 
 
 # --- packages of ONNX Runtime

@@ -26,11 +26,17 @@ from dmlc.ir import Array, TensorType, as_dtype
 from dmlc.ir.answers import Answer, Real
 from dmlc.runtime import files
 from dmlc.runtime.feeds import unknown_inputs
+from dmlc.runtime.webgpu import on_software
 
 #: Outputs of up to this many elements are printed whole, in JSON of up to the other many.
 _FEW, _FEW_JSON = 16, 1000
 #: Names of the backends in a sentence.
-_PLACES = {"cpu": "ONNX Runtime's CPU provider", "numpy": "NumPy code", "reference": "the reference"}
+_PLACES = {
+    "webgpu": "ONNX Runtime's WebGPU provider",
+    "cpu": "ONNX Runtime's CPU provider",
+    "numpy": "NumPy code",
+    "reference": "the reference",
+}
 _NUMBERS: Any = {"float_kind": lambda number: f"{number:.6g}", "int_kind": str}
 
 
@@ -91,7 +97,11 @@ def run(args: argparse.Namespace, console: Console) -> int:
         progress("running")
         outputs = program.run(feeds, backend=backend, check_ranges=bool(checked))
     if not program.target.runs_on_cpu and backend != "dml":
-        console.say(f"note: ran on {_PLACES[backend]}: {program.target.name} makes no promise for the CPU provider")
+        console.say(f"note: ran on {_PLACES[backend]}: {program.target.name} makes no promise for it")
+    if backend == "webgpu" and on_software():
+        console.say(
+            "note: the WebGPU provider ran on a driver that computes on the CPU: its times say nothing of a GPU"
+        )
     console.detail(f"first run on {backend}, with loading: {(time.perf_counter() - start) * 1e3:.1f} ms")
     if args.output is not None:
         files.write_bytes(Path(args.output), files.npz_bytes(outputs))

@@ -70,7 +70,7 @@ class ReproBundle:
         """The files by name."""
         arrays = case_arrays(self.feeds, self.expected)
         arrays |= {f"actual::{name}": x for name, x in self.actual.items() if isinstance(x, np.ndarray | np.generic)}
-        provider = {"dml": "dml"}.get(self.backend or "", "cpu")
+        provider = self.backend if self.backend in ("dml", "webgpu") else "cpu"
         out = {
             "model.onnx": self._bytes(self.model if self.compiled is None else self.compiled),
             "case.npz": files.npz_bytes(arrays),

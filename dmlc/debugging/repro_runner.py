@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 _TEXT = '''\
-"""Shows a wrong result again. Needs numpy and onnxruntime:  python run.py [--provider cpu|dml|cuda|NAME]"""
+"""Shows a wrong result again. Needs numpy and onnxruntime:  python run.py [--provider cpu|dml|webgpu|cuda|NAME]"""
 
 import argparse
 import importlib.metadata
@@ -20,6 +20,7 @@ import numpy as np
 SETTINGS = __SETTINGS__
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 PROVIDERS = {"cpu": "CPUExecutionProvider", "dml": "DmlExecutionProvider", "cuda": "CUDAExecutionProvider"}
+PROVIDERS["webgpu"] = "WebGpuExecutionProvider"
 
 
 def distributions():
@@ -38,6 +39,13 @@ def session(path, provider, optimized):
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
+    if provider == PROVIDERS["webgpu"]:
+        import onnxruntime_ep_webgpu
+
+        if not any(each.ep_name == provider for each in onnxruntime.get_ep_devices()):
+            onnxruntime.register_execution_provider_library("webgpu", onnxruntime_ep_webgpu.get_library_path())
+        if not any(each.ep_name == provider for each in onnxruntime.get_ep_devices()):
+            raise RuntimeError("it finds no GPU; ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER=1 allows a driver on the CPU")
     if not optimized:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     if provider == "DmlExecutionProvider":

@@ -61,7 +61,7 @@ def inside_of(source: SideSource, backend: str | None, options: CompileOptions, 
     if found is not None and backend is None and needs_reference(found[0]):
         graph = meaning(*found, Limits.of(options.limits))
         return inside_graph(graph, OpaqueNodes(graph, found[1]))
-    if found is not None and backend in (None, "cpu", "dml"):
+    if found is not None and backend in (None, "cpu", "dml", "webgpu"):
         return inside_model(*found, backend or "")
     if found is not None and backend == "reference":
         graph = options.graph(source)
@@ -73,7 +73,7 @@ def inside_of(source: SideSource, backend: str | None, options: CompileOptions, 
         if backend is None and not _has_references(graph):  # it calls a model: only ONNX Runtime computes it
             return compiled_inside(options.program(source, as_written=True), None)
         return inside_graph(graph)
-    target = "directml" if backend == "dml" else "onnx"
+    target = "directml" if backend in ("dml", "webgpu") else "onnx"
     return compiled_inside(options.program(source, as_written=False, target=target), backend)
 
 

@@ -21,6 +21,21 @@ LIBRARIES = {
     "networkx": "DiGraph",
     _RUNTIME: "get_available_providers",
 }
+#: Message and help for an execution provider that is missing.
+_MISSING_PROVIDERS = {
+    "DmlExecutionProvider": (
+        "this ONNX Runtime has no DirectML execution provider",
+        "on Windows, `dmlc doctor` shows how to install it; elsewhere use the CPU",
+    ),
+    "WebGpuExecutionProvider": (
+        "this ONNX Runtime has no WebGPU execution provider",
+        'pip install "dmlc[webgpu]"; it needs ONNX Runtime 1.24.4 or newer',
+    ),
+    "WebGPU device": (
+        "the WebGPU execution provider finds no GPU",
+        "install a Vulkan driver; for a driver that computes on the CPU set ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER=1",
+    ),
+}
 
 
 def require(name: str) -> Any:
@@ -66,7 +81,7 @@ def one_line(error: BaseException | str) -> str:
     return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 3] + "..."
 
 
-def no_directml() -> DmlcError:
-    """Return the error E0553 of an ONNX Runtime without the DirectML execution provider."""
-    help = "on Windows, `dmlc doctor` shows how to install it; elsewhere use the CPU"
-    return fail(NO_BACKEND, "this ONNX Runtime has no DirectML execution provider", help=help)
+def no_provider(name: str) -> DmlcError:
+    """Return the error E0553 of an ONNX Runtime without an execution provider, or without a device for it."""
+    message, help = _MISSING_PROVIDERS[name]
+    return fail(NO_BACKEND, message, help=help)

@@ -177,7 +177,8 @@ def median_run(
     session = open_session(model, *session_options(backend, folder=folder))
     run: Callable[[], Any]
     try:
-        run, on_device = _bound_run(session, arrays, "dml" if backend == "dml" else "cpu"), True
+        run = _bound_run(session, arrays, "dml" if backend == "dml" else "cpu")
+        on_device = backend != "webgpu"  # its tensors are copied: Python makes none on its device
         run()
     except Exception:  # this ONNX Runtime cannot keep such tensors on the device; it has no class for what it raises
         run, on_device = partial(session.run, None, dict(arrays)), False

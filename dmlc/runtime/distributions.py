@@ -187,3 +187,11 @@ def _same(one: Path, other: Path) -> bool:
         return one.samefile(other)
     except OSError:
         return False
+
+
+def plugin_version() -> str:
+    """The version of the package with ONNX Runtime's WebGPU provider; empty where it is not installed."""
+    try:
+        return metadata.version("onnxruntime-ep-webgpu")
+    except metadata.PackageNotFoundError:
+        return ""

@@ -1,5 +1,5 @@
 """Sessions of one model for a few shapes: with its open sizes fixed the DirectML provider fuses what it otherwise
-compiles anew for every shape."""
+compiles anew for every shape, and no provider leaves arithmetic of sizes to the CPU."""
 
 from __future__ import annotations
 

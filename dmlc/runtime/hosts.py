@@ -11,7 +11,7 @@ import numpy as np
 
 from dmlc.diagnostics import Diagnostic
 from dmlc.diagnostics.catalogue.runs import NO_RUNTIME
-from dmlc.diagnostics.libraries import no_directml, require
+from dmlc.diagnostics.libraries import no_provider, require
 from dmlc.runtime.runnable import NoEvidence, RunFailed
 from dmlc.workers import SESSIONS, WorkerEnded
 from dmlc.workers.sessions import ProviderMissing, Requests
@@ -42,8 +42,8 @@ class ThisProcess:
         self.start()
         try:
             return getattr(self._requests, what)(*arguments)
-        except ProviderMissing:
-            raise no_directml() from None
+        except ProviderMissing as missing:
+            raise no_provider(str(missing)) from None
         except MemoryError:
             raise
         except Exception as error:  # onnxruntime's exceptions have no common base class
@@ -83,7 +83,7 @@ class WorkerProcess:
             gone, self._gone[:] = list(self._gone), []
             status, answer = self._exchange(TIME_LIMIT, (gone, memory, what, *arguments))
         if status == "no provider":
-            raise no_directml()
+            raise no_provider(answer)
         if status != "fine":
             raise RunFailed(answer)
         return answer

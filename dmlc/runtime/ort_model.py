@@ -20,10 +20,11 @@ ALL, BASIC, NONE = "all", "basic", "none"
 class OrtModel:
     """A model loaded into ONNX Runtime.
 
-    ``folder`` is where its external data lies. ``backend`` is ``cpu`` or ``dml``, ``level`` that of graph optimizations
-    without the ``disabled`` optimizers, ``threads`` are those of a node (None for one each core), ``dims`` fixes free
-    dimensions by name. ``isolated`` models run in the worker, with limits on time and on memory, and are loaded again
-    if it ended. ``types`` are those of the outputs and ``input_types`` of the inputs, as ONNX Runtime writes them.
+    ``folder`` is where its external data lies. ``backend`` is ``cpu``, ``dml`` or ``webgpu``, ``level`` that of graph
+    optimizations without the ``disabled`` optimizers, ``threads`` are those of a node (None for one each core),
+    ``dims`` fixes free dimensions by name. ``isolated`` models run in the worker, with limits on time and on memory,
+    and are loaded again if it ended. ``whole`` models are refused if a node of them would run on the CPU provider
+    beside another. ``types`` are those of the outputs and ``input_types`` of the inputs, as ONNX Runtime writes them.
 
     Raises, here and in ``run``, ``RunFailed`` if ONNX Runtime refuses the model or fails, ``DmlcError`` E0553 if the
     provider is missing, E0560, or if isolated ``NoEvidence``, if ONNX Runtime is missing or broken.
@@ -40,11 +41,12 @@ class OrtModel:
         threads: int | None = None,
         dims: Mapping[str, int] | None = None,
         isolated: bool = False,
+        whole: bool = False,
     ) -> None:
         where = None if folder is None else str(folder.absolute())
         self._model = model if isolated else ModelProto()  # one in this process is loaded once
         self._settings: dict[str, Any] = {"backend": backend, "level": level, "folder": where}
-        self._settings |= {"disabled": list(disabled), "threads": threads, "dims": dict(dims or {})}
+        self._settings |= {"disabled": list(disabled), "threads": threads, "dims": dict(dims or {}), "whole": whole}
         self._host = host_of(model, folder, backend) if isolated else HERE
         self._key, self._generation = next(KEYS), 0
         self._load(model)

@@ -107,8 +107,8 @@ class Runner:
 
 
 def session_of(artifact: Artifact, backend: str, threads: int | None = None) -> Run:
-    """Open a session for an ONNX artifact: on DirectML with open sizes fixed. Raises what ``Session`` raises."""
-    if backend == "dml":
+    """Open a session for an ONNX artifact: on a GPU with open sizes fixed. Raises what ``Session`` raises."""
+    if backend != "cpu":
         from dmlc.runtime.fixed_sessions import FixedSessions
 
         return FixedSessions(artifact, backend, threads).run

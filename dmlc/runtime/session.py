@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dmlc.codegen.artifact import Artifact
 from dmlc.diagnostics import DmlcError, Label, Source, Span, fail, option
 from dmlc.diagnostics.catalogue import runs as codes
-from dmlc.diagnostics.libraries import no_directml, require
+from dmlc.diagnostics.libraries import no_provider, require
 from dmlc.ir import Array
 from dmlc.runtime.feeds import FeedChecker
 from dmlc.runtime.ort_model import OrtModel, plain_message
@@ -35,15 +35,15 @@ def has_directml() -> bool:
 
 
 def session_options(backend: str, *, folder: Path | None = None) -> tuple[Any, list[str]]:
-    """The options and the providers of a session on ``dml`` or ``cpu`` with ONNX Runtime's defaults.
+    """The options and the providers of a session on ``dml``, ``webgpu`` or ``cpu`` with ONNX Runtime's defaults.
 
     ``folder`` is where external data lies. Raises ``DmlcError`` E0553 if the provider is missing, E0560 if ONNX Runtime
     is.
     """
     try:
         return session_settings(onnxruntime(), {"backend": backend, "folder": folder and str(folder.absolute())})
-    except ProviderMissing:
-        raise no_directml() from None
+    except ProviderMissing as missing:
+        raise no_provider(str(missing)) from None
 
 
 def open_session(model: ModelProto, options: Any, providers: Sequence[str]) -> Any:

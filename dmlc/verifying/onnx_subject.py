@@ -48,8 +48,8 @@ _MOVED_BYTES = 1 << 24
 class OnnxSubject(Subject):
     """One model. Raises ``NotRunnable`` if ONNX Runtime cannot load it.
 
-    Types that NumPy lacks are fed and handed over in f32 or i8, which the model casts. ``backend`` is ``cpu`` or
-    ``dml`` for a provider with its optimizations; by default it is the CPU provider without any.
+    Types that NumPy lacks are fed and handed over in f32 or i8, which the model casts. ``backend`` is ``cpu``,
+    ``dml`` or ``webgpu`` for a provider with its optimizations; by default it is the CPU provider without any.
     """
 
     def __init__(self, source: ModelSource, folder: Path | None = None, backend: str = "") -> None:

@@ -10,6 +10,7 @@ version)``, ``("missing", text)`` or ``("failed", text)``.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import pickle
 import queue
@@ -19,9 +20,13 @@ from typing import Any, BinaryIO
 
 #: Key of the folder with the external data of a model given as bytes (onnxruntime_session_options_config_keys.h).
 _WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
-_CPU, _DML = "CPUExecutionProvider", "DmlExecutionProvider"
+#: Key of the refusal of nodes that would run on the CPU provider, in the same file.
+_NO_FALLBACK = "session.disable_cpu_ep_fallback"
+_CPU, _DML, _WEBGPU = "CPUExecutionProvider", "DmlExecutionProvider", "WebGpuExecutionProvider"
 #: ONNX Runtime's providers by backend.
-_PROVIDERS = {"cpu": (), "dml": (_DML,)}
+_PROVIDERS = {"cpu": (), "dml": (_DML,), "webgpu": (_WEBGPU,)}
+#: The package of the WebGPU provider, which is a plugin of ONNX Runtime, and the name of an error without its device.
+_PLUGIN, NO_DEVICE = "onnxruntime_ep_webgpu", "WebGPU device"
 #: Bytes that a run on the CPU provider may take beside the model, and how often it may hold its weights.
 _MEMORY, _COPIES = 4 << 30, 4
 
@@ -37,11 +42,14 @@ class LoadPhaseMissing(Exception):
 def session_settings(library: Any, settings: dict[str, Any]) -> tuple[Any, list[str]]:
     """The options and the providers of a session.
 
-    ``backend`` is ``cpu`` or ``dml``. ``level`` is ``all``, ``basic`` or ``none``, of graph optimizations, without the
-    optimizers that ``disabled`` names. ``threads`` are those of a node, None for one each core. ``folder`` is where
-    external data lies, ``dims`` fixes free dimensions by name. Raises ``ProviderMissing``.
+    ``backend`` is ``cpu``, ``dml`` or ``webgpu``. ``level`` is ``all``, ``basic`` or ``none``, of graph optimizations,
+    without the optimizers that ``disabled`` names. ``threads`` are those of a node, None for one each core. ``folder``
+    is where external data lies, ``dims`` fixes free dimensions by name, ``whole`` refuses nodes for the CPU. Raises
+    ``ProviderMissing``.
     """
     own = _PROVIDERS[settings["backend"]]
+    if _WEBGPU in own:
+        webgpu_device(library)
     for provider in own:
         if provider not in library.get_available_providers():
             raise ProviderMissing(provider)
@@ -55,12 +63,45 @@ def session_settings(library: Any, settings: dict[str, Any]) -> tuple[Any, list[
         options.intra_op_num_threads, options.inter_op_num_threads = settings["threads"], 1
     if settings.get("folder") is not None:
         options.add_session_config_entry(_WEIGHTS_FOLDER, settings["folder"])
+    if settings.get("whole"):
+        options.add_session_config_entry(_NO_FALLBACK, "1")
     for name, size in (settings.get("dims") or {}).items():
         options.add_free_dimension_override_by_name(name, size)
     if _DML in own:  # https://onnxruntime.ai/docs/execution-providers/DirectML-ExecutionProvider.html demands both
         options.enable_mem_pattern = False
         options.execution_mode = library.ExecutionMode.ORT_SEQUENTIAL
-    return options, [*own, _CPU]
+    return options, list(own) if settings.get("whole") else [*own, _CPU]
+
+
+#: The libraries that this process has registered: after a second time the next session crashes (plugin 0.4.0).
+_registered: set[str] = set()
+
+
+def webgpu_device(library: Any) -> Any:
+    """Register the plugin, if this process has not, and return its device: that of a GPU where there is one.
+
+    ONNX Runtime lists the provider without a device too, and then takes the CPU's. Raises ``ProviderMissing``.
+    """
+    devices = getattr(library, "get_ep_devices", list)  # from ONNX Runtime 1.23
+
+    def found() -> list[Any]:
+        return [each for each in devices() if each.ep_name == _WEBGPU]
+
+    if not found() and not _registered:
+        try:
+            plugin = importlib.import_module(_PLUGIN)
+            library.register_execution_provider_library(_PLUGIN, plugin.get_library_path())
+        except (ImportError, AttributeError):
+            raise ProviderMissing(_WEBGPU) from None
+        _registered.add(_PLUGIN)
+    if not found():
+        raise ProviderMissing(NO_DEVICE)
+    return min(found(), key=is_software)
+
+
+def is_software(device: Any) -> bool:
+    """Return whether a device is a driver that computes on the CPU."""
+    return str(getattr(device.device.type, "name", device.device.type)) == "CPU"
 
 
 class Requests:

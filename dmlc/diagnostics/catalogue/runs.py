@@ -156,8 +156,9 @@ program.artifact("hlsl")
 NO_BACKEND = declare(
     "E0553",
     "the backend is not there",
-    """Programs run on dml (ONNX Runtime's DirectML execution provider, Windows only), cpu (ONNX Runtime), numpy (the
-    generated code) or reference; without a choice on dml where it is present, else on cpu.""",
+    """Programs run on dml (ONNX Runtime's DirectML execution provider, Windows only), webgpu (its WebGPU provider, a
+    package of its own, with a GPU), cpu (ONNX Runtime), numpy (the generated code) or reference; without a choice on
+    dml where it is present, else on cpu.""",
     example="""
 $ dmlc run head.dml --random 0 --backend dml
 error[E0553]: this ONNX Runtime has no DirectML execution provider

@@ -1,4 +1,5 @@
-"""Selects the machine for the tests of this folder: those marked ``webgpu`` need the provider's plugin and a device.
+"""Selects the machine for the tests of this folder: those marked ``webgpu`` need the provider's plugin and a device,
+or are skipped; with ``DMLC_WEBGPU=required`` they fail.
 
 A driver that computes on the CPU is a device here: ``.ci/system`` installs one. What is placed, dispatched and computed
 is the provider's own on any device.
@@ -44,5 +45,7 @@ def missing_device() -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     marked = [item for item in items if item.get_closest_marker("webgpu")]
     reason = missing_device() if marked else ""
+    if reason and os.environ.get("DMLC_WEBGPU") == "required":
+        raise RuntimeError(f"WebGPU: {reason}")
     for item in marked if reason else ():
         item.add_marker(pytest.mark.skip(reason=f"WebGPU: {reason}"))

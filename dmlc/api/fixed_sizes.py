@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
@@ -11,9 +12,10 @@ from msgspec.structs import replace
 from dmlc.api.program import Program, emitted
 from dmlc.diagnostics import DmlcError
 from dmlc.inference.protos import NO_NAMES
-from dmlc.ir import Graph
+from dmlc.ir import Array, Graph
 from dmlc.ir.fixed_shapes import FixedShape
 from dmlc.runtime.binding import bound
+from dmlc.runtime.feeds import bind_dims
 
 if TYPE_CHECKING:
     from onnx import ModelProto, ValueInfoProto
@@ -30,22 +32,26 @@ class FixedSizes(Struct, frozen=True):
     program: Program
 
 
-def fixed_sizes(program: Program) -> FixedSizes | None:
+def fixed_sizes(program: Program, inputs: Mapping[str, Array] | None = None) -> FixedSizes | None:
     """Return the program with its dynamic sizes fixed; None without dynamic sizes, and where no size is found.
 
-    A dim that is the first axis of an input becomes 1. The others become the largest power of two, at most 128, that
-    their bounds allow and with which the model loads. The emitted model is read again, not the source: it is smaller.
+    A size of ``inputs`` stays. A dim that is the first axis of an input becomes 1. The others become the largest power
+    of two, at most 128, that their bounds allow and with which the model loads. The emitted model is read again, not
+    the source: it is smaller.
     """
+    given = {} if inputs is None else inputs
+    sizes = bind_dims(program.signature, given, [])
     model = emitted(program, "onnx").payload
     report = program.placement()
-    named, inputs = report.dims, [info for info in model.graph.input if info.name in report.shapes]
-    if not (named or inputs) or any(not info.type.tensor_type.HasField("shape") for info in inputs):
+    named, nameless = report.dims, [info for info in model.graph.input if info.name in report.shapes]
+    if not (named or nameless) or any(not info.type.tensor_type.HasField("shape") for info in nameless):
         return None
     first = {size for info in model.graph.input for size in [_first_axis(info)] if size}
     size = _LARGEST
     while size:
-        binding = {name: _within(program.source_graph, name, 1 if name in first else size) for name in named}
-        shapes = {info.name: _shape(info, size) for info in inputs}
+        found = {name: _within(program.source_graph, name, 1 if name in first else size) for name in named}
+        binding = {name: sizes.get(name, free) for name, free in found.items()}
+        shapes = {info.name: _shape(info, size, given.get(info.name)) for info in nameless}
         try:
             return FixedSizes(binding, shapes, _at(program, model, binding, shapes))
         except DmlcError:  # the model has a rule that these sizes break
@@ -65,10 +71,11 @@ def _within(graph: Graph, name: str, size: int) -> int:
     return int(max(size, low))
 
 
-def _shape(info: ValueInfoProto, size: int) -> FixedShape:
+def _shape(info: ValueInfoProto, size: int, given: Array | None) -> FixedShape:
     """The shape that fixes the sizes of an input that have no name; None for the others."""
-    axes = enumerate(info.type.tensor_type.shape.dim)
-    return tuple([(1 if index == 0 else size) if _is_nameless(axis) else None for index, axis in axes])
+    axes = info.type.tensor_type.shape.dim
+    shape = (1, *[size] * (len(axes) - 1)) if given is None else given.shape
+    return tuple([fixed if _is_nameless(axis) else None for fixed, axis in zip(shape, axes, strict=False)])
 
 
 def _is_nameless(axis: object) -> bool:

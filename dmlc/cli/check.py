@@ -17,11 +17,12 @@ from msgspec import Struct, structs
 from dmlc import api
 from dmlc.api.checking import CheckResult, check
 from dmlc.cli.check_view import details, first_line, next_of_check
-from dmlc.cli.command_words import compile_words, compiled_path
+from dmlc.cli.command_words import compile_words, compiled_path, writable
 from dmlc.cli.console import Console
 from dmlc.cli.counts import nodes_after
 from dmlc.cli.findings import github_text, sarif_text, with_fix
 from dmlc.cli.fixing import add_fix, check_fix, fixed, fixed_json
+from dmlc.cli.inputs import add_sized_inputs
 from dmlc.cli.library_page import show_library
 from dmlc.cli.loading import begin_loading
 from dmlc.cli.many import run_each
@@ -51,6 +52,7 @@ _WRITERS = {"sarif": sarif_text, "github": github_text}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_sources(parser)
     add_fix(parser)
+    add_sized_inputs(parser)
     add_compile_options(parser)
     add_report_options(parser, ("text", "json", "sarif", "github"))
 
@@ -180,7 +182,7 @@ def _other_options(args: argparse.Namespace, target: Target, report: Placement) 
 
 def _output(args: argparse.Namespace) -> Path:
     path = Path(args.source)
-    return path.with_name(f"{path.stem}.fixed.onnx") if _is_model(args) else path.with_suffix(".onnx")
+    return writable(path.with_name(f"{path.stem}.fixed.onnx") if _is_model(args) else path.with_suffix(".onnx"))
 
 
 def _command(args: argparse.Namespace, other: _OtherOptions) -> str:

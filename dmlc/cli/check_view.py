@@ -12,11 +12,12 @@ from dmlc.cli.changes import dynamic_text, operators_text
 from dmlc.cli.command_words import compile_words, compiled_path
 from dmlc.cli.compile_view import nodes_text
 from dmlc.cli.counts import nodes_after
+from dmlc.cli.inputs import sized_inputs
 from dmlc.cli.layout import WIDTH, terminal_width, wrapped
 from dmlc.cli.next_steps import NextStep, sizes_step
 from dmlc.cli.paste import pasteable
 from dmlc.cli.placement_view import kind_of_verdict, placement_text
-from dmlc.cli.source import STDIN
+from dmlc.cli.source import STDIN, is_model
 from dmlc.diagnostics import Diagnostic
 from dmlc.diagnostics.counted import counted
 from dmlc.placement.advice import PLACEMENT_CODES
@@ -187,13 +188,13 @@ def next_of_check(args: argparse.Namespace, report: Placement, program: api.Prog
     """The commands that come next: to compile a model that gains from it, and to fix the dynamic sizes."""
     if program is None or args.source == STDIN or program.losses()[0]:
         return []
-    output = compiled_path(args.source)
-    words = compile_words(args, output)
+    inputs = sized_inputs(args, program)
+    words = compile_words(args, compiled_path(args.source))
     steps = []
     after = program.placement()
-    if output is not None and (_badness(after) < _badness(report) or report.fails):
+    if is_model(args.source) and (_badness(after) < _badness(report) or report.fails):
         steps.append(NextStep(pasteable(words), nodes_text(len(after.nodes), after)))
-    sizes, _ = sizes_step(words, program)
+    sizes, _ = sizes_step(words, program, inputs)
     return [*steps, *(() if sizes is None else (sizes,))]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 from dmlc.cli.source import is_model, shapes_of
@@ -34,8 +35,17 @@ def compile_words(args: argparse.Namespace, output: str | Path | None, **changes
 
 
 def compiled_path(source: str) -> Path | None:
-    """The file that a suggested command compiles a model into; None for a program, which names its own."""
-    return Path(source).with_name(f"{Path(source).stem}.dml.onnx") if is_model(source) else None
+    """The file that a suggested command compiles a source into; None where ``compile`` names that file itself."""
+    path = Path(source)
+    if is_model(source):
+        return writable(path.with_name(f"{path.stem}.dml.onnx"))
+    own = path.with_suffix(".onnx")
+    return None if writable(own) == own else writable(own)
+
+
+def writable(path: Path) -> Path:
+    """The path, or the file of that name in the current folder where nothing can be written into the path's own."""
+    return path if os.access(path.parent, os.W_OK) else Path(path.name)
 
 
 def _option(name: str) -> str:

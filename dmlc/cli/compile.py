@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dmlc import api
 from dmlc.cli.console import Console, UsageError, human_bytes
 from dmlc.cli.counts import as_written, nodes_after, operations
+from dmlc.cli.inputs import add_sized_inputs, sized_inputs
 from dmlc.cli.loading import begin_loading
 from dmlc.cli.options import add_compile_options, add_report_options, add_source, profile_option
 from dmlc.cli.signatures import signature_json
@@ -29,6 +30,7 @@ from dmlc.targets import load_target, target_names
 
 if TYPE_CHECKING:
     from dmlc.codegen.artifact import Artifact
+    from dmlc.ir import Array
     from dmlc.verifying import Verdict
 
 STDOUT = "-"
@@ -67,6 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--list-rules", action="store_true", help="list the rewrites by name; no SRC is needed")
     group.add_argument("--verify", type=int, metavar="N", help="compare SRC and the result on N seeded inputs")
     group.add_argument("--verify-seed", type=int, default=0, metavar="SEED", help="the seed of those (default: 0)")
+    add_sized_inputs(parser)
     add_compile_options(parser)
     add_report_options(parser)
 
@@ -88,6 +91,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     with console.progress(args.source) as progress:
         progress("reading")
         program = compile_source(args, source=source, for_numpy=kind in ("numpy", "dxdispatch"), progress=progress)
+        inputs = sized_inputs(args, program)
         progress("making code")
         if kind != "dml":  # the weights of a program go into a file as it is written
             _artifact(args, program, kind, output)
@@ -109,7 +113,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     seconds = time.perf_counter() - start
     if args.diff:
         console.result(_diff(program))
-    _report(args, console, program, _Written(kind, output, size, seconds), source, verdict)
+    _report(args, console, program, _Written(kind, output, size, seconds, inputs), source, verdict)
     return 0
 
 
@@ -147,6 +151,8 @@ def _check_usage(args: argparse.Namespace, console: Console, kind: str, output: 
     if args.profile:
         from dmlc.cli.profiles import check_profile_usage, written_paths
 
+        if args.input:
+            raise UsageError("--input is for the next command, and --profile prints none")
         check_profile_usage(args, kind, output == STDOUT)
         for path in written_paths(args, output):
             check_apart("a file of --profile", str(path), "SRC", args.source)
@@ -233,12 +239,14 @@ def _diff(program: api.Program) -> str:
 
 
 class _Written(NamedTuple):
-    """The file that was written: its kind, its path, its bytes, and the seconds that all took."""
+    """The file that was written: its kind, its path, its bytes, the seconds that all took, and the arrays of
+    ``--input``."""
 
     kind: str
     output: str
     size: int
     seconds: float
+    inputs: dict[str, Array]
 
 
 def _report(
@@ -249,7 +257,7 @@ def _report(
     source: Any,
     verdict: Verdict | None,
 ) -> None:
-    kind, output, size, seconds = written
+    kind, output, size, seconds, _ = written
     nodes = (nodes_after(program) if kind == "onnx" else operations(program.graph)).total()
     notes = () if kind == "dml" else _artifact(args, program, kind, output).report
     if kind == "onnx" and program.load_check().unchecked:
@@ -297,7 +305,7 @@ def _report_model(
     found = compare(program, args.source, written.size, written.seconds, plain)
     step, sizes = None, None
     if program.target.provider is not None:
-        step, sizes = sizes_step(["dmlc", "compile", *args.words], program)
+        step, sizes = sizes_step(["dmlc", "compile", *args.words], program, written.inputs)
         fields["transfers"] = transfers_json(program.placement())
     required = requirements_of(program)
     fields |= comparison_json(found)

@@ -9,14 +9,15 @@ from pathlib import Path
 from dmlc import api
 from dmlc.cli.console import UsageError
 from dmlc.cli.options import limits_of
+from dmlc.diagnostics import DmlcError
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Array
 from dmlc.ir.dtype import bool_
 from dmlc.runtime import files
-from dmlc.runtime.feeds import truth_values
+from dmlc.runtime.feeds import bind_dims, truth_values, unknown_inputs
 
 
-def add_given_inputs(parser: argparse.ArgumentParser) -> None:
+def add_given_inputs(parser: argparse.ArgumentParser, *, use: str = "data for an input") -> None:
     """Add ``--input``."""
     parser.add_argument(
         "--input",
@@ -24,8 +25,13 @@ def add_given_inputs(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="x=x.npy",
-        help="data for an input; x=data.npz:key takes one array of several; may be repeated",
+        help=f"{use}; x=data.npz:key takes one array of several; may be repeated",
     )
+
+
+def add_sized_inputs(parser: argparse.ArgumentParser) -> None:
+    """Add ``--input`` of a command that runs nothing."""
+    add_given_inputs(parser, use="data whose sizes the next command is printed for")
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
@@ -75,6 +81,17 @@ def expected_outputs(args: argparse.Namespace) -> tuple[dict[str, Array], dict[s
     places = [re.sub(r"(\.npz):.*", r"\1", place, flags=re.IGNORECASE | re.DOTALL) for _, place in args.input]
     names = dict.fromkeys(name for name in places if name.lower().endswith(".npz"))
     return files.named_arrays(names, Limits.of(limits_of(args)))
+
+
+def sized_inputs(args: argparse.Namespace, program: api.Program) -> dict[str, Array]:
+    """The arrays of ``--input``; some inputs may be left out. Raises ``DmlcError`` E0423, E0425 for arrays that no
+    input takes."""
+    given = given_inputs(args)
+    problems = unknown_inputs(program.signature, given)
+    bind_dims(program.signature, given, problems)
+    if problems:
+        raise DmlcError(problems)
+    return given
 
 
 def feeds_of(args: argparse.Namespace, given: dict[str, Array], program: api.Program) -> dict[str, Array]:

@@ -12,6 +12,7 @@ from dmlc.api.fixed_sizes import FixedSizes, fixed_sizes
 from dmlc.cli.layout import wrapped
 from dmlc.cli.paste import pasteable
 from dmlc.diagnostics.counted import counted
+from dmlc.ir import Array
 from dmlc.ir.fixed_shapes import FixedShape, shape_text
 from dmlc.placement.node import CPU, PROVIDER
 from dmlc.placement.report import Placement
@@ -28,15 +29,18 @@ class NextStep(Struct, frozen=True):
         return {"command": self.command, "effect": self.effect}
 
 
-def sizes_step(words: Sequence[str], program: api.Program) -> tuple[NextStep | None, FixedSizes | None]:
+def sizes_step(
+    words: Sequence[str], program: api.Program, inputs: Mapping[str, Array]
+) -> tuple[NextStep | None, FixedSizes | None]:
     """Return the step that fixes the dynamic sizes, and the sizes; None where that makes no fused graph.
 
-    ``words`` are the command line that is repeated with the options that fix the sizes.
+    ``words`` are the command line that is repeated with the options that fix the sizes, ``inputs`` arrays whose sizes
+    are taken.
     """
     now = program.placement()
     if not (now.dims or now.shapes) or not _is_divided(now):
         return None, None
-    sizes = fixed_sizes(program)
+    sizes = fixed_sizes(program, inputs)
     if sizes is None:
         return None, None
     then = sizes.program.placement()

@@ -18,6 +18,7 @@ import numpy as np
 from dmlc.diagnostics import DmlcError, did_you_mean, fail, naming
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.diagnostics.limits import DEFAULTS, Limits
+from dmlc.diagnostics.suggest import nearest
 from dmlc.ir import Array, Graph, StoredTensor, npy
 from dmlc.ir.plain_file import NotPlain, holds_model, open_plain, size_of
 from dmlc.ops.constant import ConstantAttributes
@@ -162,7 +163,8 @@ def cannot(verb: str, path: Path, error: Exception) -> DmlcError:
     if verb == "write" and isinstance(error, FileNotFoundError) and not path.parent.is_dir():
         reason = f"there is no folder {path.parent}"
     if verb == "open" and isinstance(error, FileNotFoundError) and path.parent.is_dir():
-        help = did_you_mean(path.name, [other.name for other in path.parent.iterdir() if other.name != path.name])
+        near = nearest(path.name, [other.name for other in path.parent.iterdir() if other.name != path.name], 2)
+        help = f'did you mean "{near}"?' if near else ""
         if path.is_symlink():
             help = f"it is a link to {path.readlink()}, which does not exist"
     return fail(code, f"cannot {verb} {path}: {reason}", help=help, exit_code=2)

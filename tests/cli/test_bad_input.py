@@ -135,6 +135,8 @@ def test_loads_that_fail(refused: Refused, folder: Path) -> None:
 def test_sources_that_cannot_be_opened(refused: Refused, folder: Path) -> None:
     program(GOOD)
     assert 'did you mean "m.dml"?' in refused(2, "E0420", "compile", "n.dml")
+    Path("bert_small.onnx").touch()
+    assert "did you mean" not in refused(2, "E0420", "compile", "bert_large.onnx"), "another file is meant"
     for name in (".", "no/such.dml", "m.dml/below.dml", "missing.onnx"):
         for verb in ("check", "run", "inspect", "explain", "fmt"):
             refused(2, "E0420", verb, name)

@@ -193,6 +193,14 @@ def test_the_next_commands_of_check_work_when_typed(run: Run) -> None:
     assert "next:" not in run("check", "good.onnx", "--bind", "N=2")[1]
 
 
+def test_the_next_commands_write_where_something_can_be_written(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("kept").mkdir()
+    save("kept/turn", helper.make_node("Transpose", ["x"], ["y"], name="t"), TensorProto.FLOAT, ["N", 3], [3, "N"], 23)
+    assert " -o kept/turn.dml.onnx" in run("check", "kept/turn.onnx")[1]
+    monkeypatch.setattr("os.access", lambda path, _: str(path) != "kept")
+    assert re.findall(r" -o (\S+)", run("check", "kept/turn.onnx")[1]) == ["turn.dml.onnx", "turn.dml.onnx"]
+
+
 def test_json(run: Run) -> None:
     code, out, _ = run("check", "good.onnx", "--bind", "N=2", "--format", "json")
     found = json.loads(out)

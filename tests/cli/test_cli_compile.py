@@ -127,6 +127,26 @@ def test_amounts_are_compared_at_the_sizes_of_the_next_command(command_line: Run
     assert row(err, "bytes moved") == [str(before), "B", str(after), "B", "at", "batch=1"]
 
 
+def test_the_next_command_has_the_sizes_of_the_inputs(command_line: Run) -> None:
+    np.save("x.npy", np.zeros((6, 8), np.float32))
+    err = command_line("compile", "small.onnx", "-o", "out.onnx", "--input", "x=x.npy")[2]
+    (step,) = re.findall(r"next: dmlc (.+)", err)
+    assert step.endswith(" --input x=x.npy --bind batch=6")
+    assert row(err, "bytes moved")[-1] == "batch=6"
+    assert command_line(*step.split())[0] == 0
+    checked = command_line("check", "small.onnx", "--input", "x=x.npy")[1]
+    assert re.findall(r"--bind \S+", checked) == ["--bind batch=6"]
+
+
+def test_arrays_that_no_input_takes_are_refused_before_anything_is_written(command_line: Run) -> None:
+    np.save("x.npy", np.zeros((6, 8, 2), np.float32))
+    for given, code in (("x=x.npy", "E0425"), ("z=x.npy", "E0423"), ("x=nosuch.npy", "E0420")):
+        assert code in command_line("compile", "small.onnx", "-o", "no.onnx", "--input", given)[2]
+    usage = command_line("compile", "small.onnx", "-o", "no.onnx", "--input", "x=x.npy", "--profile", "batch=1,2")
+    assert (usage[0], "--profile prints none" in usage[2]) == (2, True)
+    assert not Path("no.onnx").exists()
+
+
 def test_each_number_that_rises_has_a_reason(command_line: Run) -> None:
     """DirectML has no kernel for Gelu in its tanh form; written out it is more nodes."""
     text = (

@@ -100,8 +100,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         progress("verifying")
         verdict, size = _verified(args, program, kind, output)
         if verdict is not None:
-            console.say(verdict.to_text())
-            console.record(verdict.diagnostics)
+            console.judged(verdict)
         is_fine = verdict is None or verdict.ok
         progress("writing")
         if is_fine and not size:

@@ -21,6 +21,7 @@ from dmlc.diagnostics.grouping import group_json, grouped, render_groups
 
 if TYPE_CHECKING:
     from dmlc.ir.answers import Answer
+    from dmlc.verifying import Verdict
 
 #: The version of every JSON document that is printed.
 SCHEMA = 1
@@ -102,6 +103,14 @@ class Console:
     def record(self, diagnostics: Iterable[Diagnostic]) -> None:
         """Keep diagnostics for the JSON document alone: the text of the command has them."""
         self._warnings += diagnostics
+
+    def judged(self, verdict: Verdict) -> None:
+        """Print a verdict about what is written; of one that fails, ``-q`` leaves the error."""
+        if self.quiet:
+            self.warn(verdict.diagnostics)
+        else:
+            self.say(verdict.to_text())
+            self.record(verdict.diagnostics)
 
     def wrong_usage(self, text: str) -> None:
         """Print what argparse could not see; ``-q`` does not silence it."""

@@ -54,8 +54,7 @@ def compile_profiles(args: argparse.Namespace, console: Console, output: str) ->
             progress("verifying")
             verdicts = [one.verify(args.verify, seed=args.verify_seed) for one in profiles.values()]
             for verdict in verdicts:
-                console.say(verdict.to_text())
-                console.record(verdict.diagnostics)
+                console.judged(verdict)
         is_fine = all(verdict.ok for verdict in verdicts)
         if is_fine and not args.dry_run:
             progress("writing")

@@ -136,7 +136,7 @@ def test_sources_that_cannot_be_opened(refused: Refused, folder: Path) -> None:
     program(GOOD)
     assert 'did you mean "m.dml"?' in refused(2, "E0420", "compile", "n.dml")
     Path("bert_small.onnx").touch()
-    assert "did you mean" not in refused(2, "E0420", "compile", "bert_large.onnx"), "another file is meant"
+    assert "did you mean" not in refused(2, "E0420", "check", "bert_large.onnx"), "another file is meant"
     for name in (".", "no/such.dml", "m.dml/below.dml", "missing.onnx"):
         for verb in ("check", "run", "inspect", "explain", "fmt"):
             refused(2, "E0420", verb, name)

@@ -16,9 +16,8 @@ from dmlc.text import LibraryError, parse
 from dmlc.text.elaborate import elaborate
 from dmlc.text.syntax import tree
 from dmlc.text.syntax.parser import lex
+from tests.lsp.programs import PROGRAMS, ROOT
 
-ROOT = Path(__file__).parents[2]
-PROGRAMS = [path for folder in ("examples", "dmlc", "tests") for path in sorted((ROOT / folder).rglob("*.dml"))]
 #: Programs whose ``load`` and ``use`` find their files.
 COMPLETE = [path for path in PROGRAMS if "tests" not in path.parts]
 

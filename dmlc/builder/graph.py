@@ -38,7 +38,7 @@ class Graph(Shown):
     def __init__(self, name: str) -> None:
         if not isinstance(name, str) or not name:
             raise mistake(codes.BAD_NAME, f"a graph is named by a text that is not empty, not {name!r}")
-        self.graph = ir.Graph(name)
+        self.graph: ir.Graph = ir.Graph(name)
         self._home = Home(self.graph, loose=False)
         self._places: dict[tuple[str, str], PythonSpan | None] = {}
 

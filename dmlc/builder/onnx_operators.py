@@ -59,4 +59,4 @@ def _operator(domain: str, op_type: str) -> Callable[..., Any]:
 
 
 #: The operators of ONNX's own domain, and by their domain's name all others.
-onnx = OnnxOperators()
+onnx: OnnxOperators = OnnxOperators()

@@ -38,7 +38,7 @@ class PythonSpan(Span):
         """Look the range up when a part of it is first asked for."""
         if name not in Span.__slots__:
             raise AttributeError(name)
-        self.source = python_source(self._code.co_filename)
+        self.source: Source = python_source(self._code.co_filename)
         self.line, self.column, self.end_line, self.end_column = _positions(self._code, self._instruction)
         return getattr(self, name)
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn, TypeAlias
 
 from dmlc.builder.habits import NotAnArray
 from dmlc.builder.place import caller
 from dmlc.diagnostics import Label, fail
 from dmlc.diagnostics.catalogue import builder as codes
 from dmlc.diagnostics.catalogue import names
+
+#: A function of Python that a tensor does not have; it raises.
+_Refusal: TypeAlias = Callable[..., NoReturn]
 
 
 def _refusal(message: str, help: str, code: Any = codes.NO_TRUTH_VALUE) -> NotAnArray:
@@ -35,9 +38,15 @@ class PythonProtocols:
 
     __slots__ = ()
 
-    __lshift__ = __rlshift__ = _shift("<<", "*")
-    __rshift__ = __rrshift__ = _shift(">>", "//")
-    __float__ = __int__ = __complex__ = __index__ = __trunc__ = _number
+    __lshift__: ClassVar[_Refusal] = _shift("<<", "*")
+    __rlshift__: ClassVar[_Refusal] = _shift("<<", "*")
+    __rshift__: ClassVar[_Refusal] = _shift(">>", "//")
+    __rrshift__: ClassVar[_Refusal] = _shift(">>", "//")
+    __float__: ClassVar[_Refusal] = _number
+    __int__: ClassVar[_Refusal] = _number
+    __complex__: ClassVar[_Refusal] = _number
+    __index__: ClassVar[_Refusal] = _number
+    __trunc__: ClassVar[_Refusal] = _number
 
     def __pos__(self) -> Any:
         return self._tensor()

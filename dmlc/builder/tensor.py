@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -42,8 +42,8 @@ class Home:
     __slots__ = ("adopted", "graph", "loose")
 
     def __init__(self, graph: ir.Graph, *, loose: bool) -> None:
-        self.graph = graph
-        self.loose = loose
+        self.graph: ir.Graph = graph
+        self.loose: bool = loose
         self.adopted: dict[ir.Value, ir.Value] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -97,11 +97,15 @@ def _home(graph: ir.Graph, loose: bool) -> Home:
     return Home(graph, loose=loose)
 
 
-def _operator(sign: str) -> Callable[[Tensor, TensorLike], Tensor]:
+#: An operator of a tensor and what may stand beside it.
+_Infix: TypeAlias = "Callable[[Tensor, TensorLike], Tensor]"
+
+
+def _operator(sign: str) -> _Infix:
     return lambda self, other: _infix(sign, self, other)
 
 
-def _reflected(sign: str) -> Callable[[Tensor, TensorLike], Tensor]:
+def _reflected(sign: str) -> _Infix:
     return lambda self, other: _infix(sign, other, self)
 
 
@@ -143,7 +147,7 @@ class Tensor(PythonProtocols):
         name = f" {self._value.name}" if self._value.name else ""
         return f"<Tensor{name}: {self._value.type}>"
 
-    __hash__ = object.__hash__
+    __hash__: ClassVar[Callable[..., int]] = object.__hash__
 
     def __bool__(self) -> bool:
         raise mistake(
@@ -190,22 +194,32 @@ class Tensor(PythonProtocols):
         found = mistake(names.UNKNOWN_OPERATION, f"a tensor has no {name}", help=help)
         raise habits.NoAttribute(found.diagnostics)
 
-    __add__, __radd__ = _operator("+"), _reflected("+")
-    __sub__, __rsub__ = _operator("-"), _reflected("-")
-    __mul__, __rmul__ = _operator("*"), _reflected("*")
-    __truediv__, __rtruediv__ = _operator("/"), _reflected("/")
-    __floordiv__, __rfloordiv__ = _operator("//"), _reflected("//")
-    __mod__, __rmod__ = _operator("%"), _reflected("%")
-    __pow__, __rpow__ = _operator("**"), _reflected("**")
-    __and__, __rand__ = _operator("&"), _reflected("&")
-    __or__, __ror__ = _operator("|"), _reflected("|")
-    __xor__, __rxor__ = _operator("^"), _reflected("^")
-    __eq__ = _operator("==")  # type: ignore[assignment]
-    __ne__ = _operator("!=")  # type: ignore[assignment]
-    __lt__ = _operator("<")
-    __le__ = _operator("<=")
-    __gt__ = _operator(">")
-    __ge__ = _operator(">=")
+    __add__: ClassVar[_Infix] = _operator("+")
+    __radd__: ClassVar[_Infix] = _reflected("+")
+    __sub__: ClassVar[_Infix] = _operator("-")
+    __rsub__: ClassVar[_Infix] = _reflected("-")
+    __mul__: ClassVar[_Infix] = _operator("*")
+    __rmul__: ClassVar[_Infix] = _reflected("*")
+    __truediv__: ClassVar[_Infix] = _operator("/")
+    __rtruediv__: ClassVar[_Infix] = _reflected("/")
+    __floordiv__: ClassVar[_Infix] = _operator("//")
+    __rfloordiv__: ClassVar[_Infix] = _reflected("//")
+    __mod__: ClassVar[_Infix] = _operator("%")
+    __rmod__: ClassVar[_Infix] = _reflected("%")
+    __pow__: ClassVar[_Infix] = _operator("**")
+    __rpow__: ClassVar[_Infix] = _reflected("**")
+    __and__: ClassVar[_Infix] = _operator("&")
+    __rand__: ClassVar[_Infix] = _reflected("&")
+    __or__: ClassVar[_Infix] = _operator("|")
+    __ror__: ClassVar[_Infix] = _reflected("|")
+    __xor__: ClassVar[_Infix] = _operator("^")
+    __rxor__: ClassVar[_Infix] = _reflected("^")
+    __eq__: ClassVar[_Infix] = _operator("==")  # type: ignore[assignment]
+    __ne__: ClassVar[_Infix] = _operator("!=")  # type: ignore[assignment]
+    __lt__: ClassVar[_Infix] = _operator("<")
+    __le__: ClassVar[_Infix] = _operator("<=")
+    __gt__: ClassVar[_Infix] = _operator(">")
+    __ge__: ClassVar[_Infix] = _operator(">=")
 
     def __matmul__(self, other: Tensor | Array) -> Tensor:
         return _only(_call(OPERATIONS["matmul"], (self, other), {}))

@@ -39,9 +39,9 @@ class Console:
     def __init__(self, verb: str, args: argparse.Namespace, collected: list[dict[str, Any]] | None = None) -> None:
         self.verb = verb
         self._collected = collected  # takes the JSON documents where several files share one
-        self.json = getattr(args, "format", "text") == "json"
-        self.quiet = bool(getattr(args, "quiet", False))
-        self.verbose = bool(getattr(args, "verbose", False))
+        self.json: bool = getattr(args, "format", "text") == "json"
+        self.quiet: bool = bool(getattr(args, "quiet", False))
+        self.verbose: bool = bool(getattr(args, "verbose", False))
         self._warnings: list[Diagnostic] = []
         self._kept: dict[str, Any] = {}
 

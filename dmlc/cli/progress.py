@@ -26,7 +26,7 @@ class Progress:
     def __init__(self, label: str, *, shown: bool) -> None:
         self.label = label
         self.shown = shown
-        self.step = ""
+        self.step: str = ""
         self._start = time.monotonic()
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)

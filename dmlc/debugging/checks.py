@@ -51,7 +51,8 @@ class Originals:
     """Right models: each part itself on the backend ``against``, or the part of another model that stands for it."""
 
     def __init__(self, against: str | None, options: CompileOptions, other: ModelCounterpart | None = None) -> None:
-        self._against, self._options, self.other = against, options, other
+        self._against, self._options = against, options
+        self.other: ModelCounterpart | None = other
 
     def part(self, model: ModelProto) -> ModelProto:
         """The model that a part is compared with. Raises ``LookupError`` where the other model has no such part."""
@@ -84,7 +85,9 @@ class BackendCheck:
         *,
         compiles: bool,
     ) -> None:
-        self.backend, self.originals, self.compiles = backend, originals, compiles and backend is None
+        self.backend: str | None = backend
+        self.originals: Originals = originals
+        self.compiles: bool = compiles and backend is None
         self._options, self._tolerance = options, tolerance
 
     def values(self, model: ModelProto) -> Inside:
@@ -125,7 +128,8 @@ class UserCheck:
     """
 
     def __init__(self, check: str | CheckFunction, originals: Originals) -> None:
-        self._check, self.originals = check, originals
+        self._check = check
+        self.originals: Originals = originals
 
     def check(self, model: ModelProto, feeds: Feeds, right: ModelProto | None = None) -> PartResult:
         """Check a model; the expected outputs are those of a right one, by default its original."""

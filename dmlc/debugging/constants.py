@@ -36,7 +36,9 @@ class Constant:
     """An initializer, or a Constant node, of a graph; ``folder`` is where its external data lies."""
 
     def __init__(self, name: str, tensor: TensorProto, folder: Path | None) -> None:
-        self.name, self.tensor, self.folder = name, tensor, folder
+        self.name: str = name
+        self.tensor: TensorProto = tensor
+        self.folder: Path | None = folder
 
     @property
     def type_text(self) -> str:

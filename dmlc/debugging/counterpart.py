@@ -28,8 +28,8 @@ class ModelCounterpart:
         held |= {info.name for info in inside.graph.input}
         pairs = [pair for pair in pairs if pair.a in held]
         names = {pair.a: pair.b for pair in pairs if pair.a == pair.b or pair.b not in held}
-        self.names = frozenset(names.values())
-        self.graph = NodeGraph(_renamed(inside, names))
+        self.names: frozenset[str] = frozenset(names.values())
+        self.graph: NodeGraph = NodeGraph(_renamed(inside, names))
 
     def part(self, model: ModelProto) -> ModelProto:
         """The part that computes the outputs of a part of the searched model from its inputs.

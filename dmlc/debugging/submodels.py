@@ -32,16 +32,18 @@ class NodeGraph:
     """
 
     def __init__(self, model: ModelProto, folder: Path | None = None) -> None:
-        self.model = _with_weights_inside(model, folder)
+        self.model: ModelProto = _with_weights_inside(model, folder)
         graph = self.model.graph
         self._results = {info.name for info in graph.output}
         self._constants = {node.output[0]: node for node in graph.node if constant_of(node) is not None}
         alive = _ancestors(graph.node, self._results)
-        self.protos = [node for node, lives in zip(graph.node, alive, strict=True) if lives and not self._is_data(node)]
-        self.makes = [tuple(name for name in node.output if name) for node in self.protos]
-        self.makers = {name: number for number, names in enumerate(self.makes) for name in names}
+        self.protos: list[NodeProto] = [
+            node for node, lives in zip(graph.node, alive, strict=True) if lives and not self._is_data(node)
+        ]
+        self.makes: list[tuple[str, ...]] = [tuple(name for name in node.output if name) for node in self.protos]
+        self.makers: dict[str, int] = {name: number for number, names in enumerate(self.makes) for name in names}
         read = [tuple(dict.fromkeys(values_read_by(node))) for node in self.protos]
-        self.reads = [tuple(name for name in names if name in self.makers) for names in read]
+        self.reads: list[tuple[str, ...]] = [tuple(name for name in names if name in self.makers) for names in read]
         self._outside = [tuple(name for name in names if name not in self.makers) for names in read]
         readers: dict[str, list[int]] = defaultdict(list)
         for number, names in enumerate(self.reads):

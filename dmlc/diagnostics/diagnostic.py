@@ -109,7 +109,9 @@ class DmlcError(Exception):
     """
 
     def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic], *, exit_code: int = 1) -> None:
-        self.diagnostics = (diagnostics,) if isinstance(diagnostics, Diagnostic) else tuple(diagnostics)
+        self.diagnostics: tuple[Diagnostic, ...] = (
+            (diagnostics,) if isinstance(diagnostics, Diagnostic) else tuple(diagnostics)
+        )
         self.exit_code = exit_code
         super().__init__(self.diagnostics[0].message if self.diagnostics else "unknown error")
 

@@ -19,7 +19,7 @@ class Source:
     __slots__ = ("_lines", "name")
 
     def __init__(self, name: str, text: str | None) -> None:
-        self.name = name
+        self.name: str = name
         self._lines: list[str] | None = None if text is None else text.split("\n")
 
     def __eq__(self, other: object) -> bool:
@@ -66,11 +66,11 @@ class Span:
     __slots__ = ("column", "end_column", "end_line", "line", "source")
 
     def __init__(self, source: Source, line: int, column: int, end_line: int, end_column: int) -> None:
-        self.source = source
-        self.line = line
-        self.column = column
-        self.end_line = end_line
-        self.end_column = end_column
+        self.source: Source = source
+        self.line: int = line
+        self.column: int = column
+        self.end_line: int = end_line
+        self.end_column: int = end_column
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Span) and self.range == other.range

@@ -67,8 +67,8 @@ class ModelFunction:
         weights = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
         is_listed = model.ir_version < 4  # every weight is, and none can be fed
         self._infos = {info.name: info for info in graph.input if not (is_listed and info.name in weights)}
-        self.inputs = [_input(info, info.name in weights) for info in self._infos.values()]
-        self.outputs = [info.name for info in graph.output]
+        self.inputs: list[ModelInput] = [_input(info, info.name in weights) for info in self._infos.values()]
+        self.outputs: list[str] = [info.name for info in graph.output]
 
     def add_to(self, graph: Graph, operands: Mapping[str, Value], name: str, site: CallSite) -> list[Value]:
         """Add the model's nodes to the graph, typed by the operands; the results.

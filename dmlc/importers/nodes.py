@@ -62,12 +62,12 @@ class NodeReader:
         self.check = check
         self.limits = limits
         self.opaque = opaque
-        self.most_axes = limits.rank
+        self.most_axes: int = limits.rank
         self.graph: Graph = scope.graph
         self.versions = versions
         self.region = region
         self.inline = inline
-        self.reading = Reading(scope)
+        self.reading: Reading = Reading(scope)
         self._fitting: dict[tuple[Any, ...], bool] = {}
         self._sizes: set[Value | None] = set()  # constants that were computed from known sizes
 

@@ -59,7 +59,7 @@ class Reading:
     opset: int
 
     def __init__(self, scope: GraphScope) -> None:
-        self.scope = scope
+        self.scope: GraphScope = scope
         self.graph: Graph = scope.graph
         self._ints: dict[Value, tuple[int, ...] | None] = {}
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from msgspec import Struct
@@ -43,7 +44,15 @@ class Open:
     def _same(self, *_: object) -> Open:
         return self
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = __neg__ = _same
+    __add__: ClassVar[Callable[..., Open]] = _same
+    __radd__: ClassVar[Callable[..., Open]] = _same
+    __sub__: ClassVar[Callable[..., Open]] = _same
+    __rsub__: ClassVar[Callable[..., Open]] = _same
+    __mul__: ClassVar[Callable[..., Open]] = _same
+    __rmul__: ClassVar[Callable[..., Open]] = _same
+    __floordiv__: ClassVar[Callable[..., Open]] = _same
+    __rfloordiv__: ClassVar[Callable[..., Open]] = _same
+    __neg__: ClassVar[Callable[..., Open]] = _same
 
     def __repr__(self) -> str:
         return "?"

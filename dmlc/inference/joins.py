@@ -34,7 +34,7 @@ class GraphsInside:
         dims: DimTable,
         around: Sequence[Value] = (),
     ) -> None:
-        self.kind = "" if plain_domain(proto.domain) else proto.op_type
+        self.kind: str = "" if plain_domain(proto.domain) else proto.op_type
         self._attributes = proto.attribute
         self._version = version
         self._inputs = inputs

@@ -51,17 +51,17 @@ class Query:
         new_dim: Callable[[], Dim],
         windows_fit: bool = False,
     ) -> None:
-        self.op_type = op_type
-        self.domain = domain
-        self.opset = opset
-        self.operands = operands
+        self.op_type: str = op_type
+        self.domain: str = domain
+        self.opset: int = opset
+        self.operands: Sequence[Fact | None] = operands
         self.attributes: Mapping[str, Any] = attributes or {}
-        self.results = results
-        self.dims = dims
-        self.new_dim = new_dim
-        self.windows_fit = windows_fit
-        self.fault = ""
-        self.failure = ""
+        self.results: int = results
+        self.dims: DimTable = dims
+        self.new_dim: Callable[[], Dim] = new_dim
+        self.windows_fit: bool = windows_fit
+        self.fault: str = ""
+        self.failure: str = ""
 
     # --- operands
 

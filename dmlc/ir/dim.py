@@ -55,7 +55,7 @@ class DimExpr(Arithmetic):
     __slots__ = ("_hash", "terms")
 
     def __init__(self, terms: tuple[tuple[Monomial, int], ...]) -> None:
-        self.terms = terms
+        self.terms: tuple[tuple[Monomial, int], ...] = terms
         self._hash = hash(terms)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -40,8 +40,8 @@ class DimTable:
         self, bounds: Mapping[str, Interval] | None = None, *, least: int = 1, taken: Collection[str] = ()
     ) -> None:
         self.bounds: dict[str, Interval] = dict(bounds or {})
-        self.least = least
-        self.taken = set(taken)
+        self.least: int = least
+        self.taken: set[str] = set(taken)
         self.provided: set[str] = set()
         self.zeros: frozenset[Dim] = frozenset((0,))
         self._made = 0

@@ -18,12 +18,12 @@ class DType:
     __slots__ = ("bits", "is_float", "is_integer", "kind", "long_name", "name", "numpy")
 
     def __init__(self, name: str, long_name: str, kind: str, bits: int, numpy: Any) -> None:
-        self.name = name
-        self.long_name = long_name
-        self.kind = kind
-        self.is_float = kind == "float"
-        self.is_integer = kind in ("int", "uint")
-        self.bits = bits
+        self.name: str = name
+        self.long_name: str = long_name
+        self.kind: str = kind
+        self.is_float: bool = kind == "float"
+        self.is_integer: bool = kind in ("int", "uint")
+        self.bits: int = bits
         self.numpy: np.dtype[Any] = np.dtype(numpy)
 
     def __repr__(self) -> str:
@@ -66,18 +66,18 @@ class DType:
 #: Bits of the integers that a float of so many bits holds, each and all.
 _MANTISSA = {16: 11, 32: 24, 64: 53}
 
-f16 = DType("f16", "float16", "float", 16, np.float16)
-f32 = DType("f32", "float32", "float", 32, np.float32)
-f64 = DType("f64", "float64", "float", 64, np.float64)
-i8 = DType("i8", "int8", "int", 8, np.int8)
-i16 = DType("i16", "int16", "int", 16, np.int16)
-i32 = DType("i32", "int32", "int", 32, np.int32)
-i64 = DType("i64", "int64", "int", 64, np.int64)
-u8 = DType("u8", "uint8", "uint", 8, np.uint8)
-u16 = DType("u16", "uint16", "uint", 16, np.uint16)
-u32 = DType("u32", "uint32", "uint", 32, np.uint32)
-u64 = DType("u64", "uint64", "uint", 64, np.uint64)
-bool_ = DType("bool", "bool", "bool", 8, np.bool_)
+f16: DType = DType("f16", "float16", "float", 16, np.float16)
+f32: DType = DType("f32", "float32", "float", 32, np.float32)
+f64: DType = DType("f64", "float64", "float", 64, np.float64)
+i8: DType = DType("i8", "int8", "int", 8, np.int8)
+i16: DType = DType("i16", "int16", "int", 16, np.int16)
+i32: DType = DType("i32", "int32", "int", 32, np.int32)
+i64: DType = DType("i64", "int64", "int", 64, np.int64)
+u8: DType = DType("u8", "uint8", "uint", 8, np.uint8)
+u16: DType = DType("u16", "uint16", "uint", 16, np.uint16)
+u32: DType = DType("u32", "uint32", "uint", 32, np.uint32)
+u64: DType = DType("u64", "uint64", "uint", 64, np.uint64)
+bool_: DType = DType("bool", "bool", "bool", 8, np.bool_)
 #: Values without a type in the language (strings, sequences, bfloat16, an unknown rank): only opaque nodes take them.
 FOREIGN = DType("foreign", "foreign", "other", 0, object)
 

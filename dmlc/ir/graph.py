@@ -105,15 +105,15 @@ class Node:
         spans: tuple[Span, ...],
         history: History,
     ) -> None:
-        self.op = op
-        self.attributes = attributes
-        self.operands = operands
+        self.op: Operation = op
+        self.attributes: Attributes = attributes
+        self.operands: tuple[Value | None, ...] = operands
         self.results: tuple[Value, ...] = (
             (Value(types[0], self, 0),) if len(types) == 1 else tuple([Value(t, self, i) for i, t in enumerate(types)])
         )
-        self.spans = spans
-        self.history = history
-        self.name = ""
+        self.spans: tuple[Span, ...] = spans
+        self.history: History = history
+        self.name: str = ""
         self.origin: Any = None
         self.regions: tuple[Region, ...] = ()
         self.graph: Graph | None = None
@@ -218,7 +218,7 @@ class Graph(Shown):
     def __init__(self, name: str, *, opset: int = 21) -> None:
         self.name = name
         self.opset = opset
-        self.dims = DimTable()
+        self.dims: DimTable = DimTable()
         self.inputs: list[Value] = []
         self.conditions: dict[Condition, Span | None] = {}
         self.metadata: dict[str, str] = {}
@@ -234,7 +234,7 @@ class Graph(Shown):
         self.reader: Reader | None = None
         self.retyped: dict[Node, None] = {}
         self.outdated: dict[Node, None] = {}
-        self.output = Node(OUTPUT, (), OutputAttributes(), (), (), AS_WRITTEN)
+        self.output: Node = Node(OUTPUT, (), OutputAttributes(), (), (), AS_WRITTEN)
         self.output.graph = self
         self.output._previous = self.output._next = self.output
         self._of_operation: defaultdict[Operation, int] = defaultdict(int)

@@ -7,7 +7,7 @@ beside them has the dtype that they are computed in.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -17,11 +17,15 @@ SIGNS = frozenset(("+", "-", "*", "/", "//", "%", "**"))
 _MOST_SHOWN = 12
 
 
-def _operator(sign: str) -> Callable[[Arithmetic, Any], Any]:
+#: An operator of two numbers, of which the first or the second is made of dims.
+_Infix: TypeAlias = "Callable[[Arithmetic, Any], Any]"
+
+
+def _operator(sign: str) -> _Infix:
     return lambda self, other: _number(sign, self, other)
 
 
-def _reflected(sign: str) -> Callable[[Arithmetic, Any], Any]:
+def _reflected(sign: str) -> _Infix:
     return lambda self, other: _number(sign, other, self)
 
 
@@ -32,13 +36,20 @@ class Arithmetic:
     #: Lets a NumPy number beside a dim come here instead of to NumPy's loop over the elements.
     __array_ufunc__ = None
 
-    __add__, __radd__ = _operator("+"), _reflected("+")
-    __sub__, __rsub__ = _operator("-"), _reflected("-")
-    __mul__, __rmul__ = _operator("*"), _reflected("*")
-    __truediv__, __rtruediv__ = _operator("/"), _reflected("/")
-    __floordiv__, __rfloordiv__ = _operator("//"), _reflected("//")
-    __mod__, __rmod__ = _operator("%"), _reflected("%")
-    __pow__, __rpow__ = _operator("**"), _reflected("**")
+    __add__: ClassVar[_Infix] = _operator("+")
+    __radd__: ClassVar[_Infix] = _reflected("+")
+    __sub__: ClassVar[_Infix] = _operator("-")
+    __rsub__: ClassVar[_Infix] = _reflected("-")
+    __mul__: ClassVar[_Infix] = _operator("*")
+    __rmul__: ClassVar[_Infix] = _reflected("*")
+    __truediv__: ClassVar[_Infix] = _operator("/")
+    __rtruediv__: ClassVar[_Infix] = _reflected("/")
+    __floordiv__: ClassVar[_Infix] = _operator("//")
+    __rfloordiv__: ClassVar[_Infix] = _reflected("//")
+    __mod__: ClassVar[_Infix] = _operator("%")
+    __rmod__: ClassVar[_Infix] = _reflected("%")
+    __pow__: ClassVar[_Infix] = _operator("**")
+    __rpow__: ClassVar[_Infix] = _reflected("**")
 
     def __neg__(self) -> Any:
         return SizeNumber("-", (self,))
@@ -53,8 +64,8 @@ class SizeNumber(Arithmetic):
     __slots__ = ("count", "operands", "sign")
 
     def __init__(self, sign: str, operands: tuple[Any, ...]) -> None:
-        self.sign = sign
-        self.operands = operands
+        self.sign: str = sign
+        self.operands: tuple[Any, ...] = operands
         self.count: int = 1 + sum([x.count for x in operands if isinstance(x, SizeNumber)])
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -29,7 +29,7 @@ class Tensor:
     def __init__(self, array: Any, dtype: DType | None = None, note: str = "") -> None:
         wanted = None if dtype is None else dtype.numpy
         self._array: _Data | None = _frozen(np.asarray(array, dtype=wanted))
-        self.note = note
+        self.note: str = note
         self._digest: bytes | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -91,12 +91,12 @@ class StoredTensor(Tensor):
     def __init__(
         self, type: TensorType, store: object, load: Callable[[], Any], note: str = "", *, is_apart: bool = False
     ) -> None:
-        self.is_apart = is_apart
+        self.is_apart: bool = is_apart
         self._array = None
         self._digest = None
         self._type = type
         self._load = load
-        self.store = store
+        self.store: object = store
         self.note = note
 
     def __reduce__(self) -> tuple[Any, ...]:

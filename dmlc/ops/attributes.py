@@ -233,9 +233,9 @@ class WordKind(Kind):
 
     def __init__(self, *words: str) -> None:
         self.words = words
-        self.spelling = "|".join(words)
-        self.example = words[0]
-        self.hint = "Literal[" + ", ".join(f'"{w}"' for w in words) + "]"
+        self.spelling: str = "|".join(words)
+        self.example: str = words[0]
+        self.hint: str = "Literal[" + ", ".join(f'"{w}"' for w in words) + "]"
 
     def convert(self, raw: Any, at: Binding) -> str:
         raw = "none" if raw is None and "none" in self.words else raw  # the language's literal of that name
@@ -369,9 +369,9 @@ class DTypeKind(Kind):
     like = "dtype"
 
     def __init__(self, allowed: Sequence[DType]) -> None:
-        self.allowed = tuple(allowed)
-        self.spelling = "|".join(d.name for d in self.allowed)
-        self.example = "f32" if f32 in self.allowed else self.allowed[0].name
+        self.allowed: tuple[DType, ...] = tuple(allowed)
+        self.spelling: str = "|".join(d.name for d in self.allowed)
+        self.example: str = "f32" if f32 in self.allowed else self.allowed[0].name
 
     def convert(self, raw: Any, at: Binding) -> DType:
         try:

@@ -32,7 +32,8 @@ class DerivedOperation(Operation, frozen=True, eq=False, kw_only=True):
 
     expand: Callable[[Add, Sequence[Value], Any], Sequence[Value]]
 
-    __repr__ = Operation.__repr__
+    def __repr__(self) -> str:
+        return Operation.__repr__(self)
 
 
 # --- sorting

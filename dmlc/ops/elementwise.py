@@ -53,7 +53,8 @@ class UnaryOperation(Operation, frozen=True, eq=False, kw_only=True):
     #: Writes the operation in others, ``o("abs", x)``, ``o("+", x, 1)``, for dtypes that a target has no kernel for.
     composed: Callable[..., Any] | None = None
 
-    __repr__ = Operation.__repr__
+    def __repr__(self) -> str:
+        return Operation.__repr__(self)
 
 
 def attributes_of(op: UnaryOperation, attributes: Attributes) -> dict[str, Any]:

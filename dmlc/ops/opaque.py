@@ -19,8 +19,8 @@ class Held:
     __slots__ = ("name", "proto")
 
     def __init__(self, proto: Any, name: str = "") -> None:
-        self.proto = proto
-        self.name = name
+        self.proto: Any = proto
+        self.name: str = name
 
 
 class OpaqueAttributes(Attributes, frozen=True, kw_only=True):

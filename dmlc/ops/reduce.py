@@ -57,7 +57,8 @@ class Reduction(Operation, frozen=True, eq=False, kw_only=True):
     neutral: float | Literal["lowest", "highest"] | None = None
     dual: str = ""
 
-    __repr__ = Operation.__repr__
+    def __repr__(self) -> str:
+        return Operation.__repr__(self)
 
     @property
     def base(self) -> Reduction:
@@ -256,5 +257,5 @@ def _merged(outer: Reduction, inner: Reduction) -> Reduction | None:
 
 #: (outer, inner) -> the one reduction over the axes of both.
 MERGES: dict[tuple[Operation, Operation], Reduction] = {
-    (outer, inner): merged for outer in REDUCTIONS for inner in REDUCTIONS if (merged := _merged(outer, inner))
+    (outer, inner): one for outer in REDUCTIONS for inner in REDUCTIONS for one in [_merged(outer, inner)] if one
 }

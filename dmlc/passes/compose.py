@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from dmlc.ir import Graph, Node, Value, product
+from dmlc.ir import Graph, Node, Operation, Value, product
 from dmlc.ir.dtype import f16, f32
 from dmlc.ops.elementwise import UNARY, UnaryOperation
 from dmlc.ops.index import GATHER, GATHER_ELEMENTS, GatherAttributes, IndexAttributes
@@ -28,7 +28,7 @@ class ComposeUnary(LegalRule):
     """
 
     name = "compose-unary"
-    roots = tuple([op for op in UNARY if op.composed is not None])
+    roots: ClassVar[tuple[Operation, ...]] = tuple([op for op in UNARY if op.composed is not None])
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         if node.origin is not None and (graph.origin is None or graph.opset == graph.origin.versions.get("", 1)):
@@ -53,7 +53,7 @@ class GatherByElements(LegalRule):
     """
 
     name = "gather-by-elements"
-    roots = (GATHER,)
+    roots: ClassVar[tuple[Operation, ...]] = (GATHER,)
 
     def wants(self, node: Node, graph: Graph) -> bool:
         a = node.attributes_as(GatherAttributes)
@@ -80,7 +80,7 @@ class LogSumExpBesideMax(LegalRule):
     """
 
     name = "log-sum-exp-beside-max"
-    roots = (REDUCE_LOG_SUM_EXP,)
+    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_LOG_SUM_EXP,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         is_one_node = graph.dims.least == 0 and self.capabilities.target.portable
@@ -107,7 +107,7 @@ class LowerLogSumExp(LegalRule):
     """
 
     name = "lower-log-sum-exp"
-    roots = (REDUCE_LOG_SUM_EXP,)
+    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_LOG_SUM_EXP,)
 
     def wants(self, node: Node, graph: Graph) -> bool:
         is_one_node = node.origin is not None or (graph.dims.least == 0 and self.capabilities.target.portable)

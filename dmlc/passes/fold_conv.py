@@ -3,14 +3,14 @@ matrix product; zeros around a convolution, and around an average pool, part of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dmlc.ir import Array, Dim, Graph, Node, StoredTensor, Tensor, Value
+from dmlc.ir import Array, Dim, Graph, Node, Operation, StoredTensor, Tensor, Value
 from dmlc.ops.binary import ADD, DIV, MUL, SUB
 from dmlc.ops.constant import constant_of
 from dmlc.ops.matmul import MATMUL
@@ -138,7 +138,7 @@ class FoldBatchNorm(Rule[_BatchNormMatch]):
     """
 
     name = "fold-batch-norm"
-    roots = (OPAQUE,)
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _BatchNormMatch | None:
@@ -193,8 +193,8 @@ class FoldBias(Rule[_BiasMatch]):
     """
 
     name = "fold-bias-into-conv"
-    roots = (ADD,)
-    fed_by = (OPAQUE,)
+    roots: ClassVar[tuple[Operation, ...]] = (ADD,)
+    fed_by: ClassVar[Collection[Operation]] = (OPAQUE,)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _BiasMatch | None:
@@ -237,8 +237,8 @@ class FoldScale(Rule[_ScaleMatch]):
     """
 
     name = "fold-scale-into-conv"
-    roots = (MUL, DIV)
-    fed_by = (OPAQUE,)
+    roots: ClassVar[tuple[Operation, ...]] = (MUL, DIV)
+    fed_by: ClassVar[Collection[Operation]] = (OPAQUE,)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _ScaleMatch | None:
@@ -293,8 +293,8 @@ class FoldColumnScale(Rule[_ColumnScaleMatch]):
     """
 
     name = "fold-scale-into-product"
-    roots = (MUL,)
-    fed_by = (ADD, MATMUL)
+    roots: ClassVar[tuple[Operation, ...]] = (MUL,)
+    fed_by: ClassVar[Collection[Operation]] = (ADD, MATMUL)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _ColumnScaleMatch | None:
@@ -352,7 +352,7 @@ class _InputMatch(Match, eq=False, kw_only=True):
 class _InputRule(Rule[_InputMatch]):
     """Base of the rules for an operation with a constant before a convolution."""
 
-    roots = (OPAQUE,)
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _InputMatch | None:
@@ -381,7 +381,7 @@ class FoldInputScale(_InputRule):
     """
 
     name = "fold-input-scale-into-conv"
-    fed_by = (MUL, DIV)
+    fed_by: ClassVar[Collection[Operation]] = (MUL, DIV)
 
     def check(self, match: _InputMatch, graph: Graph) -> Miss | None:
         missed = super().check(match, graph)
@@ -407,7 +407,7 @@ class FoldInputShift(_InputRule):
     """
 
     name = "fold-input-shift-into-conv"
-    fed_by = (ADD, SUB)
+    fed_by: ClassVar[Collection[Operation]] = (ADD, SUB)
 
     def check(self, match: _InputMatch, graph: Graph) -> Miss | None:
         node = match.conv.node
@@ -446,8 +446,8 @@ class FoldPad(Rule[_PadMatch]):
     """
 
     name = "fold-pad-into-window"
-    roots = (OPAQUE,)
-    fed_by = (PAD,)
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
+    fed_by: ClassVar[Collection[Operation]] = (PAD,)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _PadMatch | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from string import ascii_lowercase
 from typing import Any, ClassVar
 
 import numpy as np
 from msgspec import Struct
 
-from dmlc.ir import Dim, Graph, Node, Shape, StoredTensor, Tensor, Value, product
+from dmlc.ir import Dim, Graph, Node, Operation, Shape, StoredTensor, Tensor, Value, product
 from dmlc.ir.dtype import f32
 from dmlc.ops.binary import MUL
 from dmlc.ops.constant import constant_of
@@ -132,8 +132,8 @@ class EinsumFromSum(Rule[_EinsumMatch]):
     """
 
     name = "einsum-from-sum"
-    roots = (REDUCE_SUM,)
-    fed_by = (MUL,)
+    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_SUM,)
+    fed_by: ClassVar[Collection[Operation]] = (MUL,)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _EinsumMatch | None:
@@ -181,8 +181,8 @@ class MatmulFromSum(Rule[_SummedProductMatch]):
     """
 
     name = "matmul-from-sum"
-    roots = (REDUCE_SUM,)
-    fed_by = (MUL,)
+    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_SUM,)
+    fed_by: ClassVar[Collection[Operation]] = (MUL,)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _SummedProductMatch | Miss | None:
@@ -283,8 +283,8 @@ class MatmulFromWeightedSum(Rule[_WeightedSumMatch]):
     """
 
     name = "matmul-from-weighted-sum"
-    roots = (REDUCE_SUM,)
-    fed_by = (MUL,)
+    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_SUM,)
+    fed_by: ClassVar[Collection[Operation]] = (MUL,)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _WeightedSumMatch | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from dmlc.ir import Graph, Node, Shape, Value, product
+from dmlc.ir import Graph, Node, Operation, Shape, Value, product
 from dmlc.ops.binary import ADD
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import RESHAPE, RESHAPES, ReshapeAttributes
@@ -44,8 +44,8 @@ class ProductWithBias(Rule[_GemmMatch]):
     """
 
     name = "product-with-bias"
-    roots = (ADD,)
-    fed_by = (MATMUL,)
+    roots: ClassVar[tuple[Operation, ...]] = (ADD,)
+    fed_by: ClassVar[Collection[Operation]] = (MATMUL,)
     rewrite_class = REASSOCIATES
     _plan: tuple[Graph, frozenset[Node]] | None = None
 

@@ -65,7 +65,7 @@ class Intervals:
     def __init__(self, graph: Graph, *, trusts: bool = True, finite: bool = True) -> None:
         """``trusts`` the ranges that inputs promise. Without ``finite``, infinities may be fed and made."""
         self.graph = graph
-        self.ranges = graph.ranges if trusts else {}
+        self.ranges: dict[str, tuple[int | float, int | float]] = graph.ranges if trusts else {}
         self._whole = of_dtype if finite else _anything
         self._known: dict[Value, Interval] = {}
 

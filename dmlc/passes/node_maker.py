@@ -24,7 +24,7 @@ class Maker:
     __slots__ = ("rewriter",)
 
     def __init__(self, rewriter: Rewriter) -> None:
-        self.rewriter = rewriter
+        self.rewriter: Rewriter = rewriter
 
     def __call__(self, op: Operation, *operands: Value, attributes: Attributes | None = None) -> Value:
         return self.rewriter.add(op, operands, attributes)

@@ -18,13 +18,14 @@ from msgspec import Struct
 from dmlc.diagnostics import Span, fail
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
 from dmlc.ir import Array, Attributes, DType, Graph, Kind, Node, Operation, OpError, Tensor, Value
-from dmlc.ir.history import merged_history
+from dmlc.ir.history import History, merged_history
 from dmlc.ir.providers import fix_dims, numbers_of
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.node_name import node_name, title_of
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE
 from dmlc.ops.ranges import range_text
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, Pass, PassContext
+from dmlc.targets.capabilities import Capabilities
 
 #: A node keeps at most so many places it came from; long chains would otherwise cost their square.
 MAX_SPANS = 32
@@ -78,16 +79,18 @@ class Rewriter:
         constants: dict[Tensor, Node] | None = None,
     ) -> None:
         nodes = (match.root, *match.consumed)
-        self.graph = graph
-        self.conditions = len(graph.conditions)
-        self.constants = {} if constants is None else constants
-        self.root = match.root
+        self.graph: Graph = graph
+        self.conditions: int = len(graph.conditions)
+        self.constants: dict[Tensor, Node] = {} if constants is None else constants
+        self.root: Node = match.root
         self.made: list[Node] = []
-        self.spans = merge_spans(nodes)
-        self.history = merged_history([(node.name, node.history) for node in nodes], rule, rewrite_class)
-        self.nodes = nodes
+        self.spans: tuple[Span, ...] = merge_spans(nodes)
+        self.history: History = merged_history([(node.name, node.history) for node in nodes], rule, rewrite_class)
+        self.nodes: tuple[Node, ...] = nodes
         self.given: set[str] = set()
-        self.path = _path(self.history.sources[0]) if self.history.sources else node_name(match.root).rpartition("/")[0]
+        self.path: str = (
+            _path(self.history.sources[0]) if self.history.sources else node_name(match.root).rpartition("/")[0]
+        )
 
     def undo(self) -> None:
         """Erase the nodes made so far, and the conditions that they added to the graph."""
@@ -208,7 +211,7 @@ class Rule(ABC, Generic[M]):
 
     def __init__(self, context: PassContext) -> None:
         self.context = context
-        self.capabilities = context.capabilities
+        self.capabilities: Capabilities = context.capabilities
 
     @abstractmethod
     def match(self, node: Node, graph: Graph) -> M | Miss | None:

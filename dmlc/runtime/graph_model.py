@@ -28,10 +28,11 @@ class GraphModel:
     """
 
     def __init__(self, graph: Graph, opaque: OpaqueNodes | None = None) -> None:
-        self.graph, self._opaque = graph, opaque
-        self.inputs = tuple(v.name or "" for v in graph.inputs if v not in graph.defaults)
-        self.outputs = tuple(name for name, _ in graph.outputs)
-        self.names = names_in(graph)
+        self.graph: Graph = graph
+        self._opaque = opaque
+        self.inputs: tuple[str, ...] = tuple(v.name or "" for v in graph.inputs if v not in graph.defaults)
+        self.outputs: tuple[str, ...] = tuple(name for name, _ in graph.outputs)
+        self.names: dict[Value, str] = names_in(graph)
         #: True if results give sizes that no input gives.
         self._tells = opaque is not None or bool(graph.provides)
         self._plans: dict[tuple[tuple[str, int], ...], list[tuple[Node, Attributes, _Shapes]]] = {}

@@ -16,9 +16,9 @@ class NumpyCode:
     """The function of a ``numpy`` artifact. It takes every input; one that is not fed has its default."""
 
     def __init__(self, artifact: Artifact, defaults: Mapping[str, Array] | None = None) -> None:
-        self.checker = FeedChecker(artifact.signature)
-        self.inputs = tuple(name for name, _ in artifact.signature.inputs)
-        self.outputs = tuple(name for name, _ in artifact.signature.outputs)
+        self.checker: FeedChecker = FeedChecker(artifact.signature)
+        self.inputs: tuple[str, ...] = tuple(name for name, _ in artifact.signature.inputs)
+        self.outputs: tuple[str, ...] = tuple(name for name, _ in artifact.signature.outputs)
         self._defaults = dict(defaults or {})
         filename = f"<numpy code of {artifact.signature.name}>"
         # a failing line can be shown: tracebacks read the source from here

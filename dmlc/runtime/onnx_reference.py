@@ -22,8 +22,8 @@ class OnnxReference:
         own = ModelProto()
         own.CopyFrom(model)
         held = {tensor.name for tensor in model.graph.initializer}
-        self.inputs = tuple(info.name for info in model.graph.input if info.name not in held)
-        self.outputs = tuple(info.name for info in model.graph.output)
+        self.inputs: tuple[str, ...] = tuple(info.name for info in model.graph.input if info.name not in held)
+        self.outputs: tuple[str, ...] = tuple(info.name for info in model.graph.output)
         try:
             if folder is not None:
                 load_external_data_for_model(own, str(folder))

@@ -75,7 +75,9 @@ class OrtModel:
         self._generation = self._host.generation
         data = model.SerializeToString()
         memory = len(data) + _external_bytes(model)
-        self.input_types, self.types = self._host.ask("load", self._key, data, self._settings, memory=memory)
+        found = self._host.ask("load", self._key, data, self._settings, memory=memory)
+        self.input_types: dict[str, str] = found[0]
+        self.types: dict[str, str] = found[1]
 
 
 def host_of(model: ModelProto, folder: Path | None, backend: str) -> ThisProcess | WorkerProcess:

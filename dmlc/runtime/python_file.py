@@ -30,9 +30,9 @@ class PythonFile:
 
     def __init__(self, path: Path, outputs: Sequence[str] = (), limits: Limits = DEFAULTS) -> None:
         self._function = _function_of(path, files.read_bytes(path, limits))
-        self.name = self._function.__name__
-        self.inputs = tuple(inspect.signature(self._function).parameters)
-        self.outputs = tuple(outputs)
+        self.name: str = self._function.__name__
+        self.inputs: tuple[str, ...] = tuple(inspect.signature(self._function).parameters)
+        self.outputs: tuple[str, ...] = tuple(outputs)
 
     def run(self, inputs: Mapping[str, Any], wanted: Sequence[str] | None = None) -> dict[str, Any]:
         """The results by name, or the local variables of the ``wanted`` names, or of names that are written alike in

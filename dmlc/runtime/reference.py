@@ -19,7 +19,7 @@ class Reference:
 
     def __init__(self, graph: Graph) -> None:
         self._checker = FeedChecker(signature_of(graph, checked=True))
-        self.model = GraphModel(graph)
+        self.model: GraphModel = GraphModel(graph)
 
     def run(self, feeds: Mapping[str, Any], wanted: Sequence[str] | None = None) -> dict[str, Array]:
         """The outputs by name, or the ``wanted`` values.

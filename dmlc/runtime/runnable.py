@@ -14,7 +14,8 @@ class RunFailed(Exception):
 
     def __init__(self, message: str, *, ended: bool = False, late: bool = False) -> None:
         super().__init__(message)
-        self.ended, self.late = ended, late
+        self.ended: bool = ended
+        self.late: bool = late
 
 
 class NotRunnable(Exception):

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from msgspec.structs import replace
 
-from dmlc.codegen.artifact import Artifact
+from dmlc.codegen.artifact import Artifact, Signature
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.diagnostics.given import integer_of, listed
@@ -56,7 +56,7 @@ class Runner:
         self._places = dict(places or {})
         self.backend = backend
         self.threads = count
-        self.signature = artifact.signature
+        self.signature: Signature = artifact.signature
         code = self._code if isinstance(self._code, bytes) else self._code.encode()
         self._digest = hashlib.sha256(code + str(artifact.folder).encode("utf-8", "surrogatepass")).hexdigest()
 

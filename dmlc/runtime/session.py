@@ -82,7 +82,7 @@ class Session:
         threads: int | None = None,
     ) -> None:
         self.backend = backend
-        self.checker = FeedChecker(artifact.signature)
+        self.checker: FeedChecker = FeedChecker(artifact.signature)
         self._locations = artifact.locations
         self._outputs = [name for name, _ in artifact.signature.outputs]
         try:

@@ -47,11 +47,11 @@ class GraphSubject(Subject):
 
     def __init__(self, graph: Graph, opaque: OpaqueNodes | None = None) -> None:
         try:
-            self.model = GraphModel(graph, opaque)
+            self.model: GraphModel = GraphModel(graph, opaque)
         except DmlcError as error:
             raise NotRunnable(error.diagnostics[0].message) from None
         super().__init__(self.model.inputs, self.model.outputs, len(graph))
-        self.kinds = {name: kind for name, value in graph.outputs if (kind := _computed_in(value))}
+        self.kinds: dict[str, str] = {name: kind for name, value in graph.outputs if (kind := _computed_in(value))}
 
     def interfaces(self) -> list[Interface]:
         return [graph_interface(self.model.graph)]

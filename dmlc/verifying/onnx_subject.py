@@ -71,9 +71,11 @@ class OnnxSubject(Subject):
             for info in graph.output
             if info.type.HasField("tensor_type") and is_exotic(info.type.tensor_type.elem_type)
         }
-        self.types = {info.name: _type_text(info) for info in (*needed, *optional)}
+        self.types: dict[str, str] = {info.name: _type_text(info) for info in (*needed, *optional)}
         self._session = self._load(names)
-        self.composites = {n: t for n, t in self._session.types.items() if _COMPOSITE_TYPES.fullmatch(t)}
+        self.composites: dict[str, str] = {
+            n: t for n, t in self._session.types.items() if _COMPOSITE_TYPES.fullmatch(t)
+        }
         self.kinds |= {n: kind for n, t in self.composites.items() if (kind := _values_of(t))}
         self._others: dict[tuple[Any, ...], _Loaded | OnnxSubject | None] = {}
 

@@ -76,10 +76,12 @@ class Subject:
     def __init__(
         self, inputs: Sequence[str], outputs: Sequence[str], size: int = 0, *, defines_empty: bool = True
     ) -> None:
-        self.inputs, self.outputs = tuple(inputs), tuple(outputs)
+        self.inputs: tuple[str, ...] = tuple(inputs)
+        self.outputs: tuple[str, ...] = tuple(outputs)
         self.kinds: dict[str, str] = {}
         self.composites: dict[str, str] = {}
-        self.size, self.defines_empty = size, defines_empty
+        self.size: int = size
+        self.defines_empty: bool = defines_empty
 
     def interfaces(self) -> list[Interface]:
         """Return the inputs to feed; several if the rank of an input is not known. Raises ``NoInputs``."""

@@ -55,7 +55,7 @@ class Worker:
         #: Exit code of the last process.
         self.exit_code: int | None = None
         #: Grows with each process that is started.
-        self.generation = 0
+        self.generation: int = 0
         #: Time from which the request that is not answered yet is late.
         self._late: float | None = None
 

@@ -17,10 +17,10 @@ class DispatchCall:
     __slots__ = ("attributes", "build", "node", "views")
 
     def __init__(self, build: DispatchBuilder, node: Node, views: dict[Value, BufferView]) -> None:
-        self.build = build
-        self.node = node
+        self.build: DispatchBuilder = build
+        self.node: Node = node
         self.attributes: Any = node.attributes
-        self.views = views
+        self.views: dict[Value, BufferView] = views
 
     def view(self, index: int = 0) -> BufferView:
         """An operand as a tensor."""

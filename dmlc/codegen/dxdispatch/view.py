@@ -21,12 +21,12 @@ class Buffer:
     __slots__ = ("count", "data", "dtype", "file", "iota", "name")
 
     def __init__(self, dtype: DType, count: int, *, data: Array | None = None, iota: bool = False) -> None:
-        self.dtype = dtype
-        self.count = count
-        self.data = data
-        self.iota = iota
-        self.file = ""
-        self.name = ""
+        self.dtype: DType = dtype
+        self.count: int = count
+        self.data: Array | None = data
+        self.iota: bool = iota
+        self.file: str = ""
+        self.name: str = ""
 
 
 class BufferView(Struct, frozen=True):

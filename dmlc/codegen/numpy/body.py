@@ -35,14 +35,14 @@ class FunctionBody:
     def __init__(self, graph: Graph, style: Style) -> None:
         self.graph = graph
         self.style = style
-        self.function = identifier(graph.name)
-        self.parameters = _parameters(graph)
+        self.function: str = identifier(graph.name)
+        self.parameters: dict[Value, str] = _parameters(graph)
         taken = {self.function, *self.parameters.values()}
-        self.numpy = "np" if "np" not in taken else PythonNames(taken).add("_np")
-        self.names = PythonNames({*taken, self.numpy})
-        self.threads = self.names.add("THREADS")
+        self.numpy: str = "np" if "np" not in taken else PythonNames(taken).add("_np")
+        self.names: PythonNames = PythonNames({*taken, self.numpy})
+        self.threads: str = self.names.add("THREADS")
         dims = [d for v in graph.inputs for size in v.shape for d in sorted(dim_names(size))]
-        self.dims = {d: self.names.local(d) for d in dict.fromkeys(dims)}
+        self.dims: dict[str, str] = {d: self.names.local(d) for d in dict.fromkeys(dims)}
         self.used_dims: set[str] = set()
         self.supports: dict[Callable[..., Any], str] = {}
         self.constants: dict[Tensor, str] = {}

@@ -58,10 +58,10 @@ class NumpyCall:
     __slots__ = ("attributes", "inline", "node", "scope")
 
     def __init__(self, scope: Scope, node: Node, *, inline: bool) -> None:
-        self.scope = scope
-        self.node = node
+        self.scope: Scope = scope
+        self.node: Node = node
         self.attributes: Any = node.attributes
-        self.inline = inline
+        self.inline: bool = inline
 
     def operand(self, index: int = 0, *, often: bool = False) -> Expr:
         """An operand as an array; a name where the lowering writes it more than once."""

@@ -62,8 +62,8 @@ class Names:
     """
 
     def __init__(self, graph: Graph) -> None:
-        self.values = Namespace()
-        self.nodes = Namespace()
+        self.values: Namespace = Namespace()
+        self.nodes: Namespace = Namespace()
         for value in graph.inputs:
             self.values.claim(value, value.name)
         for name, _ in graph.outputs:

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from onnx import AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto
 
 from dmlc.codegen.onnx.annotations import annotations_of, has_annotations
-from dmlc.codegen.onnx.names import Names, is_weight, must_copy, output_owner
+from dmlc.codegen.onnx.names import Names, Namespace, is_weight, must_copy, output_owner
 from dmlc.codegen.onnx.value_types import ValueTypes
 from dmlc.diagnostics import Span
 from dmlc.inference import Fact
@@ -47,7 +47,7 @@ class _Shared:
     in the outermost graph."""
 
     def __init__(self, graph: Graph) -> None:
-        self.names = Names(graph)
+        self.names: Names = Names(graph)
         self.weights: list[TensorProto] = []
         self.sparse: list[SparseTensorProto] = []
         self.locations: dict[str, str] = {}
@@ -60,7 +60,7 @@ class _Shared:
         self.attributes: dict[Any, AttributeProto] = {}
         #: The values around a graph inside a node, by the inputs that stand for them in it.
         self.captured: dict[Value, Value] = {}
-        self.types = ValueTypes(graph.dims, self.weights, _declared_dims(graph))
+        self.types: ValueTypes = ValueTypes(graph.dims, self.weights, _declared_dims(graph))
 
 
 def _declared_dims(graph: Graph) -> set[str]:
@@ -92,10 +92,10 @@ class NodeWriter:
         self.target = target
         self.opset = opset
         self.kernels: KernelTable | None = kernel_table(target)
-        self.proto = GraphProto() if proto is None else proto
+        self.proto: GraphProto = GraphProto() if proto is None else proto
         self.proto.name = graph.name
-        self.nodes = self.proto.node
-        self.is_outermost = parent is None
+        self.nodes: Any = self.proto.node
+        self.is_outermost: bool = parent is None
         self.shared: _Shared = _Shared(graph) if parent is None else parent.shared
         self._names: dict[Value, str] = {}
         self._output_names: dict[Value, str] = {}
@@ -106,7 +106,7 @@ class NodeWriter:
         self._written: dict[tuple[Any, ...], str] = {}
         self._shared_now: dict[tuple[Any, ...], str] = {}
         self._taken: dict[str, tuple[str, list[str], str, Mapping[str, Any]]] = {}
-        self.base = ""
+        self.base: str = ""
         #: The node that makes the first result of the IR node at work; it has that one's name.
         self._main: _Pending | None = None
         self._annotates: bool = has_annotations(graph, target, opset) if parent is None else parent._annotates
@@ -115,8 +115,8 @@ class NodeWriter:
         self._between: list[str] = []
         self._around: set[str] = set()
         self._dropped: set[str] = set()
-        self.values = self.shared.names.values
-        self.node_names = self.shared.names.nodes
+        self.values: Namespace = self.shared.names.values
+        self.node_names: Namespace = self.shared.names.nodes
         self._begin(parent)
         self._name_interface(outermost=parent is None)
 

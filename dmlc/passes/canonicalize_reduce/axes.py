@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
@@ -56,7 +56,7 @@ class DropUnitAxes(Rule[AxesMatch]):
     """
 
     name = "drop-unit-axes"
-    roots = (*REDUCTIONS, ARGMAX, ARGMIN, HARDMAX, SOFTMAX, LOG_SOFTMAX)
+    roots: ClassVar[tuple[Operation, ...]] = (*REDUCTIONS, ARGMAX, ARGMIN, HARDMAX, SOFTMAX, LOG_SOFTMAX)
 
     def class_of(self, match: AxesMatch, graph: Graph, context: PassContext) -> str:
         return order_class(match.root) if match.root.op in REDUCTIONS else EXACT
@@ -78,7 +78,7 @@ class DropEmptyReduction(Rule[Match]):
     """A reduction over no axes, or only over axes of size 1, becomes its elementwise part, if it has one."""
 
     name = "drop-empty-reduction"
-    roots = REDUCTIONS
+    roots: ClassVar[tuple[Operation, ...]] = REDUCTIONS
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         shape = node.operand("x").shape
@@ -131,8 +131,8 @@ class MergeNested(Rule[NestedMatch]):
     """
 
     name = "merge-nested-reductions"
-    roots = REDUCTIONS
-    fed_by = (*REDUCTIONS, UNSQUEEZE, SQUEEZE, RESHAPE)
+    roots: ClassVar[tuple[Operation, ...]] = REDUCTIONS
+    fed_by: ClassVar[Collection[Operation]] = (*REDUCTIONS, UNSQUEEZE, SQUEEZE, RESHAPE)
 
     def match(self, node: Node, graph: Graph) -> NestedMatch | None:
         between: list[Node] = []
@@ -214,7 +214,7 @@ class LowerRank(Rule[MergedAxesMatch]):
 
     name = "lower-rank"
     optional = False
-    roots = (
+    roots: ClassVar[tuple[Operation, ...]] = (
         *REDUCTIONS,
         ARGMAX,
         ARGMIN,
@@ -290,7 +290,7 @@ class AbsorbMove(Rule[AbsorbedMatch]):
     """A squeeze, unsqueeze or reshape after a reduction that ``keepdims`` can say becomes that flag."""
 
     name = "absorb-move-into-keepdims"
-    roots = (SQUEEZE, UNSQUEEZE, RESHAPE)
+    roots: ClassVar[tuple[Operation, ...]] = (SQUEEZE, UNSQUEEZE, RESHAPE)
 
     def match(self, node: Node, graph: Graph) -> AbsorbedMatch | None:
         inner = node.operand("x").producer

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from msgspec.structs import replace
 
-from dmlc.ir import Dim, Graph, Node, Shape, Value, product
+from dmlc.ir import Dim, Graph, Node, Operation, Shape, Value, product
 from dmlc.ops.binary import MUL
 from dmlc.ops.choose import CAST
 from dmlc.ops.move import EXPAND, RESHAPE, RESHAPES, SQUEEZE, TRANSPOSE, UNSQUEEZE, TransposeAttributes
@@ -47,8 +47,8 @@ class DropTranspose(Rule[_ReducedTransposeMatch]):
     """
 
     name = "drop-transpose-before-reduction"
-    roots = (*REDUCTIONS, ARGMAX, ARGMIN)
-    fed_by = (TRANSPOSE,)
+    roots: ClassVar[tuple[Operation, ...]] = (*REDUCTIONS, ARGMAX, ARGMIN)
+    fed_by: ClassVar[Collection[Operation]] = (TRANSPOSE,)
 
     def match(self, node: Node, graph: Graph) -> _ReducedTransposeMatch | None:
         inner = node.operand("x").producer
@@ -89,8 +89,8 @@ class SinkTranspose(Rule[Match]):
     """
 
     name = "sink-transpose-between-reductions"
-    roots = REDUCTIONS
-    fed_by = (TRANSPOSE,)
+    roots: ClassVar[tuple[Operation, ...]] = REDUCTIONS
+    fed_by: ClassVar[Collection[Operation]] = (TRANSPOSE,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         inner = node.operand("x").producer
@@ -136,8 +136,8 @@ class DropFlatten(Rule[_ReducedReshapeMatch]):
     """
 
     name = "drop-flatten-before-reduction"
-    roots = REDUCTIONS
-    fed_by = (UNSQUEEZE, RESHAPE, SQUEEZE)
+    roots: ClassVar[tuple[Operation, ...]] = REDUCTIONS
+    fed_by: ClassVar[Collection[Operation]] = (UNSQUEEZE, RESHAPE, SQUEEZE)
 
     def match(self, node: Node, graph: Graph) -> _ReducedReshapeMatch | Miss | None:
         inner = node.operand("x").producer
@@ -255,8 +255,8 @@ class DropExpanded(Rule[_ReducedExpandMatch]):
     """
 
     name = "reduction-of-expand"
-    roots = (*_ADDING, REDUCE_MEAN, *EXTREMES)
-    fed_by = (EXPAND,)
+    roots: ClassVar[tuple[Operation, ...]] = (*_ADDING, REDUCE_MEAN, *EXTREMES)
+    fed_by: ClassVar[Collection[Operation]] = (EXPAND,)
 
     def match(self, node: Node, graph: Graph) -> _ReducedExpandMatch | None:
         inner = node.operand("x").producer
@@ -323,7 +323,7 @@ class DropCasts(Rule[Match]):
     """
 
     name = "casts-around-maximum"
-    roots = (CAST,)
+    roots: ClassVar[tuple[Operation, ...]] = (CAST,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         reduction = node.operand("x").producer

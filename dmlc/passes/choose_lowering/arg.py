@@ -40,7 +40,7 @@ _MOST_SLICES = 16
 class SearchAsItStands(Standing):
     """ArgMax of the axes as one, brought together by a transpose where others lie between."""
 
-    roots = (ARGMAX, ARGMIN)
+    roots: ClassVar[tuple[Operation, ...]] = (ARGMAX, ARGMIN)
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
         view, dtype = arg_view(node), node.operand("x").type.dtype
@@ -53,7 +53,7 @@ class CompareSlices(Plan):
     """An arg search over a few places becomes a chain of comparisons of slices."""
 
     name: ClassVar[str] = "compare-slices"
-    roots = (ARGMAX, ARGMIN)
+    roots: ClassVar[tuple[Operation, ...]] = (ARGMAX, ARGMIN)
 
     def applies(self, node: Node, graph: Graph) -> str | None:
         view = arg_view(node)
@@ -128,7 +128,7 @@ class InnerFirst(Plan):
     """An arg search over axes that stand apart searches the inner ones first, then among their winners."""
 
     name: ClassVar[str] = "inner-first-argmax"
-    roots = (ARGMAX, ARGMIN)
+    roots: ClassVar[tuple[Operation, ...]] = (ARGMAX, ARGMIN)
 
     def applies(self, node: Node, graph: Graph) -> str | None:
         view = arg_view(node)

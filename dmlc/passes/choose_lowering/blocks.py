@@ -53,9 +53,9 @@ class Blocks:
     __slots__ = ("inner", "outer", "view")
 
     def __init__(self, view: View, inner: int) -> None:
-        self.view = view
-        self.outer = view.groups[:-inner]
-        self.inner = view.groups[-inner:]
+        self.view: View = view
+        self.outer: tuple[int, ...] = view.groups[:-inner]
+        self.inner: tuple[int, ...] = view.groups[-inner:]
 
     @property
     def in_rows(self) -> bool:
@@ -84,7 +84,7 @@ class BlockedArg(Plan):
     """A big arg search finds the block that holds the winner by a reduction, then the place in that block."""
 
     name: ClassVar[str] = "blocked-argmax"
-    roots = (ARGMAX, ARGMIN)
+    roots: ClassVar[tuple[Operation, ...]] = (ARGMAX, ARGMIN)
     repeatable = True
 
     def divide(self, view: View) -> Blocks | str:

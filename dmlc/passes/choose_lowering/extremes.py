@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from dmlc.ir import Graph, Node, Value
+from dmlc.ir import Graph, Node, Operation, Value
 from dmlc.ops.move import RESHAPE
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, ReduceAttributes
 from dmlc.passes.choose_lowering.blocks import PLANS as BLOCKED
@@ -17,7 +17,7 @@ from dmlc.passes.choose_lowering.reduce import reduce_view
 class ExtremeAsItStands(Standing):
     """One reduction, or one for each group of axes."""
 
-    roots = (REDUCE_MAX, REDUCE_MIN)
+    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_MAX, REDUCE_MIN)
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
         view = reduce_view(node)
@@ -28,7 +28,7 @@ class ExtremeOfBlocks(Plan):
     """A maximum beside a blocked argmax over the same axes is that of its blocks' maxima."""
 
     name: ClassVar[str] = "max-of-blocks"
-    roots = (REDUCE_MAX, REDUCE_MIN)
+    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_MAX, REDUCE_MIN)
     looks_around = True
 
     def applies(self, node: Node, graph: Graph) -> str | None:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dmlc.ir import Dim, Graph, Node, Value, product
+from dmlc.ir import Dim, Graph, Node, Operation, Value, product
 from dmlc.ir.dtype import bool_, f16, f32, f64, i32, i64
 from dmlc.ir.history import AS_WRITTEN
 from dmlc.ops.binary import ADD, EQUAL
@@ -42,7 +42,7 @@ def _view(node: Node) -> View:
 class HardmaxAsItStands(Standing):
     """The target's own over one axis; argmax and one_hot over several, with transposes where they stand apart."""
 
-    roots = (HARDMAX,)
+    roots: ClassVar[tuple[Operation, ...]] = (HARDMAX,)
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Work]:
         view, dtype = _view(node), node.operand("x").type.dtype
@@ -71,7 +71,7 @@ def _own_step(node: Node, sizes: Sizes) -> Step:
 class _FromIndex(Plan):
     """A hardmax that is made from the index of the winner."""
 
-    roots = (HARDMAX,)
+    roots: ClassVar[tuple[Operation, ...]] = (HARDMAX,)
 
     def search_of(self, node: Node) -> Node:
         """The argmax that is needed, as a node outside of the graph: for what it costs."""
@@ -172,7 +172,7 @@ class MergedHardmax(Plan):
     """A hardmax over several axes becomes the target's own over one, brought together by transposes if they must."""
 
     name: ClassVar[str] = "hardmax-merged"
-    roots = (HARDMAX,)
+    roots: ClassVar[tuple[Operation, ...]] = (HARDMAX,)
 
     def applies(self, node: Node, graph: Graph) -> str | None:
         if len(axes_of(node)) == 1:

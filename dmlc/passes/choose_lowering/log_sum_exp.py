@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import ClassVar
 
-from dmlc.ir import Graph, Node, Value
+from dmlc.ir import Graph, Node, Operation, Value
 from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP, REDUCE_MAX
 from dmlc.passes.choose_lowering.plan import Maker, Plan, Sizes, Standing, Step
 from dmlc.passes.choose_lowering.reduce import axes_of, chain_steps, home_of, why_not_in_parts
@@ -18,7 +18,7 @@ from dmlc.passes.primitives import log_sum_exp
 class LogSumExpAsItStands(Standing):
     """One node. The maximum is taken out of all others before."""
 
-    roots = (REDUCE_LOG_SUM_EXP,)
+    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_LOG_SUM_EXP,)
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
         shape, home, axes = sizes.of(node.operand("x")), home_of(node), axes_of(node)
@@ -33,7 +33,7 @@ class LogSumExpInParts(Plan):
     """
 
     name: ClassVar[str] = "log-sum-exp-in-parts"
-    roots = (REDUCE_LOG_SUM_EXP,)
+    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_LOG_SUM_EXP,)
     rewrite_class = REASSOCIATES
 
     def applies(self, node: Node, graph: Graph) -> str | None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import ClassVar
 
-from dmlc.ir import Graph, Node, Value
+from dmlc.ir import Graph, Node, Operation, Value
 from dmlc.ops.reduce import (
     REDUCE_L1,
     REDUCE_L2,
@@ -30,7 +30,7 @@ _PAGE = 4096
 class NormAsItStands(Standing):
     """One node over the axes."""
 
-    roots = ROOTS
+    roots: ClassVar[tuple[Operation, ...]] = ROOTS
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
         view, home = reduce_view(node), home_of(node)
@@ -45,7 +45,7 @@ class NormInParts(Plan):
     """A norm or a logarithm of a sum becomes a plain sum, with what is done to the elements before and to it after."""
 
     name: ClassVar[str] = "norm-in-parts"
-    roots = ROOTS
+    roots: ClassVar[tuple[Operation, ...]] = ROOTS
     rewrite_class = REASSOCIATES
 
     def applies(self, node: Node, graph: Graph) -> str | None:

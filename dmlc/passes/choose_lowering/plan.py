@@ -16,6 +16,7 @@ from dmlc.ir import Dim, Graph, Node, Operation, Value, dim_names
 from dmlc.ir.dim import evaluate
 from dmlc.passes.manager import EXACT, PassContext
 from dmlc.passes.node_maker import Maker
+from dmlc.targets.capabilities import Capabilities
 from dmlc.targets.cost import Cheapest, Step, Work
 
 #: The value that a size without an upper bound is weighed with, beside its lower bound.
@@ -81,7 +82,7 @@ class Plan(ABC):
 
     def __init__(self, context: PassContext) -> None:
         self.context = context
-        self.capabilities = context.capabilities
+        self.capabilities: Capabilities = context.capabilities
 
     @abstractmethod
     def applies(self, node: Node, graph: Graph) -> str | None:

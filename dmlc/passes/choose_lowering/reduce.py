@@ -161,7 +161,7 @@ def chain_steps(op: Operation, dtype: DType, shape: Sequence[int], axes: Sequenc
 class ReduceAsItStands(Standing):
     """One node over the axes."""
 
-    roots = ROOTS
+    roots: ClassVar[tuple[Operation, ...]] = ROOTS
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
         shape = sizes.of(node.operand("x"))
@@ -418,7 +418,7 @@ class SumByProduct(Plan):
     """
 
     name: ClassVar[str] = "sum-by-product"
-    roots = (REDUCE_SUM, REDUCE_MEAN)
+    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_SUM, REDUCE_MEAN)
     rewrite_class = REASSOCIATES
 
     def applies(self, node: Node, graph: Graph) -> str | None:

@@ -73,7 +73,7 @@ def _parts_steps(node: Node, sizes: Sizes, reduce: Reductions) -> list[Step]:
 class SoftmaxAsItStands(Standing):
     """One node where the axes are neighbours."""
 
-    roots = ROOTS
+    roots: ClassVar[tuple[Operation, ...]] = ROOTS
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
         axes, home = _axes(node), home_of(node)
@@ -96,7 +96,7 @@ class SoftmaxInParts(Plan):
     """
 
     name: ClassVar[str] = "softmax-in-parts"
-    roots = ROOTS
+    roots: ClassVar[tuple[Operation, ...]] = ROOTS
     rewrite_class = REASSOCIATES
 
     def applies(self, node: Node, graph: Graph) -> str | None:

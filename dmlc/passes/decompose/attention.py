@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import sqrt
+from typing import ClassVar
 
-from dmlc.ir import Dim, DType, Node, Value, floordiv
+from dmlc.ir import Dim, DType, Node, Operation, Value, floordiv
 from dmlc.ir.dtype import i64
 from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.ops.binary import ADD, DIV, EQUAL, LESS, MUL, SUB
@@ -42,8 +43,8 @@ class DecomposeAttention(Decomposition):
     """Attention becomes the product of queries and keys, a scale, a bias, a softmax and the product with the values."""
 
     name = "decompose-attention"
-    roots = (OPAQUE,)
-    operators = (_PACKED, _HEADS)
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
+    operators: ClassVar[tuple[str, ...]] = (_PACKED, _HEADS)
 
     def why_not(self, node: Node) -> Miss | None:
         packed = operator_of(node) == _PACKED
@@ -159,8 +160,8 @@ class DecomposeRotary(Decomposition):
     """A rotary embedding becomes products with cosines and sines, and their differences and sums."""
 
     name = "decompose-rotary"
-    roots = (OPAQUE,)
-    operators = (_ROTARY,)
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
+    operators: ClassVar[tuple[str, ...]] = (_ROTARY,)
 
     def why_not(self, node: Node) -> Miss | None:
         x, ids = node.operand(0), node.operand(1)

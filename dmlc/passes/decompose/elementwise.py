@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
-from dmlc.ir import Node, Value
+from dmlc.ir import Node, Operation, Value
 from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.ops.binary import ADD, MUL
 from dmlc.ops.elementwise import GELU, SIGMOID, UNARY, GeluAttributes, UnaryOperation
@@ -24,8 +25,8 @@ class DecomposeElementwise(Decomposition):
     """An elementwise function becomes the operations that its declaration writes it in."""
 
     name = "decompose-elementwise"
-    roots = (*_DECLARED, OPAQUE)
-    operators = (*[op.onnx for op in _DECLARED if op.onnx], *_GELUS, *_SWISHES)
+    roots: ClassVar[tuple[Operation, ...]] = (*_DECLARED, OPAQUE)
+    operators: ClassVar[tuple[str, ...]] = (*[op.onnx for op in _DECLARED if op.onnx], *_GELUS, *_SWISHES)
 
     def parts(self, node: Node, make: Maker) -> Sequence[Value]:
         kind, x = operator_of(node), node.operand(0)

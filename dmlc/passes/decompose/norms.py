@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
-from dmlc.ir import Dim, DType, Node, Value, floordiv, product
+from dmlc.ir import Dim, DType, Node, Operation, Value, floordiv, product
 from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.ops.binary import ADD, DIV, MUL, SUB
 from dmlc.ops.elementwise import RECIPROCAL, SIGMOID, SQRT
@@ -31,8 +32,13 @@ class DecomposeLayerNorm(Decomposition):
     """
 
     name = "decompose-layer-norm"
-    roots = (LAYER_NORM, RMS_NORM, OPAQUE)
-    operators = ("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization", *_SKIP_BIAS)
+    roots: ClassVar[tuple[Operation, ...]] = (LAYER_NORM, RMS_NORM, OPAQUE)
+    operators: ClassVar[tuple[str, ...]] = (
+        "LayerNormalization",
+        "RMSNormalization",
+        "SimplifiedLayerNormalization",
+        *_SKIP_BIAS,
+    )
 
     def why_not(self, node: Node) -> Miss | None:
         if node.op is OPAQUE and given(node, "stash_type", _F32) != _F32:
@@ -84,8 +90,8 @@ class DecomposeChannelNorm(Decomposition):
     """
 
     name = "decompose-channel-norm"
-    roots = (OPAQUE,)
-    operators = ("InstanceNormalization", "GroupNormalization", _GROUP)
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
+    operators: ClassVar[tuple[str, ...]] = ("InstanceNormalization", "GroupNormalization", _GROUP)
 
     def why_not(self, node: Node) -> Miss | None:
         rank = node.operand(0).type.rank
@@ -139,8 +145,8 @@ class DecomposeBatchNorm(Decomposition):
     """A BatchNormalization of inference becomes a product and a sum with numbers of each channel."""
 
     name = "decompose-batch-norm"
-    roots = (OPAQUE,)
-    operators = ("BatchNormalization",)
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
+    operators: ClassVar[tuple[str, ...]] = ("BatchNormalization",)
 
     def why_not(self, node: Node) -> Miss | None:
         if given(node, "training_mode", 0) or any(v.uses for v in node.results[1:]):
@@ -170,8 +176,8 @@ class DecomposeAxesNorm(Decomposition):
     """A mean-variance normalization, or a division by an Lp norm, becomes its means, or its norm, and a quotient."""
 
     name = "decompose-axes-norm"
-    roots = (LP_NORM, OPAQUE)
-    operators = ("LpNormalization", "MeanVarianceNormalization")
+    roots: ClassVar[tuple[Operation, ...]] = (LP_NORM, OPAQUE)
+    operators: ClassVar[tuple[str, ...]] = ("LpNormalization", "MeanVarianceNormalization")
 
     def parts(self, node: Node, make: Maker) -> Sequence[Value]:
         if node.op is LP_NORM:

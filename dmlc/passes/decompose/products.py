@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
-from dmlc.ir import Dim, Node, Value
+from dmlc.ir import Dim, Node, Operation, Value
 from dmlc.onnx_schema.einsum import Equation
 from dmlc.ops.binary import ADD, MUL
 from dmlc.ops.matmul import MATMUL
@@ -21,8 +22,8 @@ class DecomposeGemm(Decomposition):
     """A Gemm becomes a matrix product, with its transposes, factors and the third operand beside it."""
 
     name = "decompose-gemm"
-    roots = (OPAQUE,)
-    operators = ("Gemm",)
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
+    operators: ClassVar[tuple[str, ...]] = ("Gemm",)
 
     def parts(self, node: Node, make: Maker) -> Sequence[Value]:
         a, b = (
@@ -41,8 +42,8 @@ class DecomposeEinsum(Decomposition):
     """An Einsum becomes matrix products and elementwise products of two operands at a time, sums and transposes."""
 
     name = "decompose-einsum"
-    roots = (OPAQUE,)
-    operators = ("Einsum",)
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
+    operators: ClassVar[tuple[str, ...]] = ("Einsum",)
 
     def why_not(self, node: Node) -> Miss | None:
         text = str(given(node, "equation", ""))

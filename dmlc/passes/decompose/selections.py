@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
-from dmlc.ir import Node, Value, product
+from dmlc.ir import Node, Operation, Value, product
 from dmlc.ir.dtype import i64
 from dmlc.ops.index import ONE_HOT, OneHotAttributes
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, SoftmaxAttributes
@@ -24,8 +25,8 @@ class DecomposeSoftmax(Decomposition):
     """
 
     name = "decompose-softmax"
-    roots = (SOFTMAX, LOG_SOFTMAX)
-    operators = ("Softmax", "LogSoftmax")
+    roots: ClassVar[tuple[Operation, ...]] = (SOFTMAX, LOG_SOFTMAX)
+    operators: ClassVar[tuple[str, ...]] = ("Softmax", "LogSoftmax")
 
     def why_not(self, node: Node) -> Miss | None:
         return None if node.attributes_as(SoftmaxAttributes).axes else Miss("it is over no axis")
@@ -45,8 +46,8 @@ class DecomposeReduction(Decomposition):
     """
 
     name = "decompose-reduction"
-    roots = _NOT_PLAIN
-    operators = tuple([op.onnx for op in _NOT_PLAIN])
+    roots: ClassVar[tuple[Operation, ...]] = _NOT_PLAIN
+    operators: ClassVar[tuple[str, ...]] = tuple([op.onnx for op in _NOT_PLAIN])
 
     def why_not(self, node: Node) -> Miss | None:
         return None if node.attributes_as(ReduceAttributes).axes else Miss("it is over no axis")
@@ -62,8 +63,8 @@ class DecomposeHardmax(Decomposition):
     """A hardmax becomes argmax and one_hot."""
 
     name = "decompose-hardmax"
-    roots = (HARDMAX,)
-    operators = ("Hardmax",)
+    roots: ClassVar[tuple[Operation, ...]] = (HARDMAX,)
+    operators: ClassVar[tuple[str, ...]] = ("Hardmax",)
     rewrite_class = EXACT
 
     def why_not(self, node: Node) -> Miss | None:

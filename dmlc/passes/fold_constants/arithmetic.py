@@ -6,9 +6,9 @@ All are exact but one: ``x + 0.0`` and ``x - -0.0`` of floats make +0 of -0, so 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -50,8 +50,8 @@ class NeutralOperand(_Replace):
     """
 
     name = "neutral-operand"
-    roots = (MUL, DIV, POW, ADD, SUB)
-    fed_by = (CONSTANT,)
+    roots: ClassVar[tuple[Operation, ...]] = (MUL, DIV, POW, ADD, SUB)
+    fed_by: ClassVar[Collection[Operation]] = (CONSTANT,)
 
     def match(self, node: Node, graph: Graph) -> ReplacedMatch | None:
         left, right = node.operand("a"), node.operand("b")
@@ -86,8 +86,8 @@ class KnownTruth(Rule[Match]):
     """A comparison or connective of truths with a constant becomes the truth, its negation, or the constant."""
 
     name = "known-truth"
-    roots = (EQUAL, NOT_EQUAL, XOR, AND, OR)
-    fed_by = (CONSTANT,)
+    roots: ClassVar[tuple[Operation, ...]] = (EQUAL, NOT_EQUAL, XOR, AND, OR)
+    fed_by: ClassVar[Collection[Operation]] = (CONSTANT,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         return Match(node) if _truth(node) is not None else None
@@ -122,8 +122,8 @@ class KnownChoice(Rule[ReplacedMatch]):
     """
 
     name = "known-choice"
-    roots = (WHERE,)
-    fed_by = (CONSTANT, FULL)
+    roots: ClassVar[tuple[Operation, ...]] = (WHERE,)
+    fed_by: ClassVar[Collection[Operation]] = (CONSTANT, FULL)
 
     def match(self, node: Node, graph: Graph) -> ReplacedMatch | None:
         truth = _truth_everywhere(node.operand("cond"))
@@ -157,8 +157,8 @@ class SwappedChoice(Rule[Match]):
     """``where(not c, a, b)`` becomes ``where(c, b, a)``. ``exact``."""
 
     name = "swapped-choice"
-    roots = (WHERE,)
-    fed_by = (NOT,)
+    roots: ClassVar[tuple[Operation, ...]] = (WHERE,)
+    fed_by: ClassVar[Collection[Operation]] = (NOT,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         before = made_by(node.operand("cond"), NOT)
@@ -184,8 +184,8 @@ class ChoiceByProducts(Rule[_ChoiceMatch]):
     """
 
     name = "choice-by-products"
-    roots = (ADD,)
-    fed_by = (MUL,)
+    roots: ClassVar[tuple[Operation, ...]] = (ADD,)
+    fed_by: ClassVar[Collection[Operation]] = (MUL,)
 
     def match(self, node: Node, graph: Graph) -> _ChoiceMatch | None:
         first, second = (made_by(value, MUL) for value in node.operands)
@@ -220,7 +220,7 @@ class DifferentTruths(Rule[Match]):
     """``a != b`` of truths becomes ``a ^ b``, which is one operator in ONNX where the comparison is two."""
 
     name = "different-truths"
-    roots = (NOT_EQUAL,)
+    roots: ClassVar[tuple[Operation, ...]] = (NOT_EQUAL,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         return Match(node) if node.operand("a").type.dtype is bool_ else None
@@ -233,7 +233,7 @@ class SameCast(_Replace):
     """A cast to the dtype that is there becomes its operand."""
 
     name = "cast-to-same"
-    roots = (CAST,)
+    roots: ClassVar[tuple[Operation, ...]] = (CAST,)
 
     def match(self, node: Node, graph: Graph) -> ReplacedMatch | None:
         x = node.operand("x")
@@ -244,8 +244,8 @@ class Inverse(_Replace):
     """``-(-x)`` and ``!!x`` become ``x``."""
 
     name = "double-inverse"
-    roots = (NEG, NOT)
-    fed_by = (NEG, NOT)
+    roots: ClassVar[tuple[Operation, ...]] = (NEG, NOT)
+    fed_by: ClassVar[Collection[Operation]] = (NEG, NOT)
 
     def match(self, node: Node, graph: Graph) -> ReplacedMatch | None:
         inner = node.operand("x").producer
@@ -256,8 +256,8 @@ class Idempotent(_Replace):
     """``abs(abs(x))`` and the like become ``abs(x)``: the second does nothing."""
 
     name = "idempotent"
-    roots = (ABS, RELU, FLOOR, CEIL, ROUND, SIGN)
-    fed_by = (ABS, RELU, FLOOR, CEIL, ROUND, SIGN)
+    roots: ClassVar[tuple[Operation, ...]] = (ABS, RELU, FLOOR, CEIL, ROUND, SIGN)
+    fed_by: ClassVar[Collection[Operation]] = (ABS, RELU, FLOOR, CEIL, ROUND, SIGN)
 
     def match(self, node: Node, graph: Graph) -> ReplacedMatch | None:
         inner = node.operand("x").producer
@@ -268,8 +268,8 @@ class CastChain(Rule[Match]):
     """``cast(cast(x, to=A), to=B)`` becomes ``cast(x, to=B)`` where A holds every value of x, or where all wraps."""
 
     name = "cast-chain"
-    roots = (CAST,)
-    fed_by = (CAST,)
+    roots: ClassVar[tuple[Operation, ...]] = (CAST,)
+    fed_by: ClassVar[Collection[Operation]] = (CAST,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         inner = node.operand("x").producer
@@ -314,8 +314,8 @@ class SignIntoFactor(Rule[_SignMatch]):
     """
 
     name = "sign-into-factor"
-    roots = (MUL,)
-    fed_by = (CONCAT,)
+    roots: ClassVar[tuple[Operation, ...]] = (MUL,)
+    fed_by: ClassVar[Collection[Operation]] = (CONCAT,)
 
     def match(self, node: Node, graph: Graph) -> _SignMatch | None:
         return _match(node)
@@ -423,8 +423,8 @@ class ScalesOfProduct(Rule[_ScalesMatch]):
     """
 
     name = "scales-of-product"
-    roots = (MATMUL,)
-    fed_by = (MUL, DIV)
+    roots: ClassVar[tuple[Operation, ...]] = (MATMUL,)
+    fed_by: ClassVar[Collection[Operation]] = (MUL, DIV)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _ScalesMatch | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from dmlc.ir import Graph, Node, Shape, StoredTensor, Value
+from dmlc.ir import Graph, Node, Operation, Shape, StoredTensor, Value
 from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.ops.binary import BINARY
 from dmlc.ops.choose import CAST, CLIP, WHERE
@@ -57,8 +58,8 @@ class AroundElementwise(Rule[_ElementwiseRegionMatch]):
     """
 
     name = "layout-around-elementwise"
-    roots = (*RESHAPES, TRANSPOSE)
-    fed_by = (*UNARY, *BINARY, CAST, CLIP, WHERE, OPAQUE)
+    roots: ClassVar[tuple[Operation, ...]] = (*RESHAPES, TRANSPOSE)
+    fed_by: ClassVar[Collection[Operation]] = (*UNARY, *BINARY, CAST, CLIP, WHERE, OPAQUE)
 
     def match(self, node: Node, graph: Graph) -> _ElementwiseRegionMatch | None:
         first = node.operand("x").producer

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import ClassVar
 
-from dmlc.ir import Graph, Node, Value
+from dmlc.ir import Graph, Node, Operation, Value
 from dmlc.ops.binary import ADD, DIV, MAX, MIN, SUB
 from dmlc.ops.choose import CLIP, ClipAttributes
 from dmlc.ops.constant import constant_of
@@ -33,7 +34,7 @@ class WithinBounds(Rule[BoundedMatch]):
     """
 
     name = "within-bounds"
-    roots = (ABS, RELU, CLIP, MAX, MIN)
+    roots: ClassVar[tuple[Operation, ...]] = (ABS, RELU, CLIP, MAX, MIN)
     rewrite_class = RANGE
     _known: tuple[Intervals, ...] = ()
 
@@ -102,8 +103,8 @@ class BoundsInARow(Rule[_BoundsMatch]):
     """
 
     name = "bounds-in-a-row"
-    roots = (MAX, MIN, CLIP, RELU)
-    fed_by = (MAX, MIN, CLIP, RELU)
+    roots: ClassVar[tuple[Operation, ...]] = (MAX, MIN, CLIP, RELU)
+    fed_by: ClassVar[Collection[Operation]] = (MAX, MIN, CLIP, RELU)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _BoundsMatch | None:

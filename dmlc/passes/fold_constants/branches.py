@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
-from dmlc.ir import FOREIGN, Graph, Node, Region, Value
+from dmlc.ir import FOREIGN, Graph, Node, Operation, Region, Value
 from dmlc.ops.constant import constant_of
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.passes.rewrite import Match, Rewriter, Rule
@@ -36,7 +37,7 @@ class InlineBranch(Rule[BranchMatch]):
     """
 
     name = "inline-branch"
-    roots = (OPAQUE,)
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
 
     def match(self, node: Node, graph: Graph) -> BranchMatch | None:
         if not is_opaque(node, "If"):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -89,7 +89,7 @@ class Evaluate(Rule[ConstantMatch]):
 
     name = "fold"
     roots = _FOLDABLE
-    fed_by = (CONSTANT,)
+    fed_by: ClassVar[Collection[Operation]] = (CONSTANT,)
 
     def match(self, node: Node, graph: Graph) -> ConstantMatch | None:
         makers = [value.producer for value in node.operands if value is not None]
@@ -153,7 +153,7 @@ class FillScalar(Rule[Match]):
     """A scalar that is filled with a number, or with a size that is known by now, becomes a constant. ``exact``."""
 
     name = "fill-scalar"
-    roots = (FULL,)
+    roots: ClassVar[tuple[Operation, ...]] = (FULL,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         a = node.attributes_as(FullAttributes)

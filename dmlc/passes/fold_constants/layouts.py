@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import accumulate
 from operator import mul
+from typing import ClassVar
 
 import numpy as np
 
-from dmlc.ir import Array, Dim, DimExpr, Graph, Node, OpError, Shape, Tensor, Value, dim_names
+from dmlc.ir import Array, Dim, DimExpr, Graph, Node, Operation, OpError, Shape, Tensor, Value, dim_names
 from dmlc.ops.binary import BINARY
 from dmlc.ops.choose import WHERE
 from dmlc.ops.index import FULL, FullAttributes, full_value
@@ -41,7 +42,18 @@ class StandStill(Rule[Match]):
     """A move that moves nothing becomes its operand: a transpose in the same order, a slice of all, and the like."""
 
     name = "move-nothing"
-    roots = (TRANSPOSE, RESHAPE, SQUEEZE, UNSQUEEZE, EXPAND, CONCAT, SPLIT, SLICE, PAD, TILE)
+    roots: ClassVar[tuple[Operation, ...]] = (
+        TRANSPOSE,
+        RESHAPE,
+        SQUEEZE,
+        UNSQUEEZE,
+        EXPAND,
+        CONCAT,
+        SPLIT,
+        SLICE,
+        PAD,
+        TILE,
+    )
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         return Match(node) if _stands_still(node) else None
@@ -70,7 +82,7 @@ class SplitOffNothing(Rule[Match]):
     """A split of which one part is the whole operand becomes it; the other parts are empty."""
 
     name = "split-off-nothing"
-    roots = (SPLIT,)
+    roots: ClassVar[tuple[Operation, ...]] = (SPLIT,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         axis, whole = node.attributes_as(SplitAttributes).axis, node.operand("x").type
@@ -132,7 +144,7 @@ class TransposeChain(Rule[Match]):
     """A transpose of a transpose becomes one, or nothing."""
 
     name = "transpose-chain"
-    roots = (TRANSPOSE,)
+    roots: ClassVar[tuple[Operation, ...]] = (TRANSPOSE,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         inner = node.operand("x").producer
@@ -152,7 +164,7 @@ class TransposeOfOnes(Rule[Match]):
     """A transpose beside a reshape becomes a reshape where it only moves axes of size 1."""
 
     name = "transpose-of-ones"
-    roots = (TRANSPOSE,)
+    roots: ClassVar[tuple[Operation, ...]] = (TRANSPOSE,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         x = node.operand("x")
@@ -188,7 +200,7 @@ class TransposeOfBlocks(Rule[_BlocksMatch]):
 
     name = "transpose-between-reshapes"
     roots = RESHAPES
-    fed_by = (TRANSPOSE,)
+    fed_by: ClassVar[Collection[Operation]] = (TRANSPOSE,)
 
     def match(self, node: Node, graph: Graph) -> _BlocksMatch | None:
         moved = made_by(node.operand("x"), TRANSPOSE)
@@ -248,8 +260,8 @@ class SliceChain(Rule[Match]):
     """A slice of a slice becomes one slice, where no other operation needs the first."""
 
     name = "slice-chain"
-    roots = (SLICE,)
-    fed_by = (SLICE,)
+    roots: ClassVar[tuple[Operation, ...]] = (SLICE,)
+    fed_by: ClassVar[Collection[Operation]] = (SLICE,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         inner = node.operand("x").producer
@@ -297,8 +309,8 @@ class ConcatChain(Rule[Match]):
     """A concat of a concat along the same axis becomes one concat, where only such concats need the first."""
 
     name = "concat-chain"
-    roots = (CONCAT,)
-    fed_by = (CONCAT,)
+    roots: ClassVar[tuple[Operation, ...]] = (CONCAT,)
+    fed_by: ClassVar[Collection[Operation]] = (CONCAT,)
 
     def match(self, node: Node, graph: Graph) -> Match | Miss | None:
         makers = [made_by(value, CONCAT) for value in node.operands]
@@ -331,8 +343,8 @@ class DropExpand(Rule[_ExpandMatch]):
     """
 
     name = "drop-expand"
-    roots = (*BINARY, WHERE)
-    fed_by = (EXPAND,)
+    roots: ClassVar[tuple[Operation, ...]] = (*BINARY, WHERE)
+    fed_by: ClassVar[Collection[Operation]] = (EXPAND,)
 
     def match(self, node: Node, graph: Graph) -> _ExpandMatch | None:
         for index, value in enumerate(node.operands):
@@ -373,8 +385,8 @@ class DropFill(Rule[_FillMatch]):
     """
 
     name = "drop-fill"
-    roots = (*BINARY, WHERE)
-    fed_by = (FULL, OPAQUE)
+    roots: ClassVar[tuple[Operation, ...]] = (*BINARY, WHERE)
+    fed_by: ClassVar[Collection[Operation]] = (FULL, OPAQUE)
 
     def match(self, node: Node, graph: Graph) -> _FillMatch | None:
         values = node.operands

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from dmlc.ir import Array, ForeignType, Graph, Node, Tensor, TensorType, Value, dim_names
+from dmlc.ir import Array, ForeignType, Graph, Node, Operation, Tensor, TensorType, Value, dim_names
 from dmlc.ops.constant import CONSTANT
 from dmlc.ops.index import GATHER
 from dmlc.ops.move import SLICE
@@ -144,7 +144,7 @@ class ReadAgain(Rule[ReadMatch]):
     """
 
     name = "read-again"
-    roots = (OPAQUE,)
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
 
     def match(self, node: Node, graph: Graph) -> ReadMatch | None:
         if node not in graph.outdated:
@@ -199,8 +199,8 @@ class KnownSize(Rule[SizeMatch]):
     """
 
     name = "known-size"
-    roots = (GATHER, SLICE)
-    fed_by = (OPAQUE,)
+    roots: ClassVar[tuple[Operation, ...]] = (GATHER, SLICE)
+    fed_by: ClassVar[Collection[Operation]] = (OPAQUE,)
 
     def match(self, node: Node, graph: Graph) -> SizeMatch | None:
         maker = node.operand("x").producer

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from msgspec.structs import replace
 
-from dmlc.ir import ForeignType, Graph, Node, Tensor, Value
+from dmlc.ir import ForeignType, Graph, Node, Operation, Tensor, Value
 from dmlc.ops.constant import constant_of
 from dmlc.ops.input_uses import MOVES
 from dmlc.ops.move import CONCAT, PAD
@@ -31,7 +32,7 @@ class ZeroInitialState(Rule[_StateMatch]):
     """An initial state of zeros is left out of a GRU, LSTM or RNN: zeros are its default."""
 
     name = "zero-initial-state"
-    roots = (OPAQUE,)
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
 
     def match(self, node: Node, graph: Graph) -> _StateMatch | None:
         places = next((places for op_type, places in _STATES.items() if is_opaque(node, op_type)), ())

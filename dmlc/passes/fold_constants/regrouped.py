@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import ClassVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dmlc.ir import Graph, Node, Shape, Value, product
+from dmlc.ir import Graph, Node, Operation, Shape, Value, product
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import (
     CONCAT,
@@ -53,7 +54,7 @@ class MatmulBetweenReshapes(Rule[_ProductMatch]):
 
     name = "matmul-between-reshapes"
     roots = RESHAPES
-    fed_by = (MATMUL, OPAQUE)
+    fed_by: ClassVar[Collection[Operation]] = (MATMUL, OPAQUE)
 
     def match(self, node: Node, graph: Graph) -> _ProductMatch | None:
         inner, want = made_by(node.operand("x"), MATMUL, OPAQUE), node.result.shape
@@ -140,7 +141,7 @@ class OnesAroundTranspose(Rule[_OnesMatch]):
 
     name = "ones-around-transpose"
     roots = RESHAPES
-    fed_by = (TRANSPOSE,)
+    fed_by: ClassVar[Collection[Operation]] = (TRANSPOSE,)
 
     def match(self, node: Node, graph: Graph) -> _OnesMatch | None:
         moved = made_by(node.operand("x"), TRANSPOSE)
@@ -180,8 +181,8 @@ class ConcatOfPlaces(Rule[_PartsMatch]):
     """
 
     name = "concat-of-places"
-    roots = (CONCAT,)
-    fed_by = RESHAPES
+    roots: ClassVar[tuple[Operation, ...]] = (CONCAT,)
+    fed_by: ClassVar[Collection[Operation]] = RESHAPES
 
     def match(self, node: Node, graph: Graph) -> _PartsMatch | None:
         moved = [made_by(value, *RESHAPES) for value in node.operands]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias, TypeVar
+from typing import ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 from msgspec import Struct
 
-from dmlc.ir import FOREIGN, Array, Graph, Node, Value
+from dmlc.ir import FOREIGN, Array, Graph, Node, Operation, Value
 from dmlc.ops.constant import constant_of
 from dmlc.ops.move import (
     CONCAT,
@@ -55,7 +55,7 @@ class KnownSequence(Rule[_SequenceMatch]):
     """
 
     name = "known-sequence"
-    roots = (OPAQUE,)
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
 
     def match(self, node: Node, graph: Graph) -> _SequenceMatch | None:
         if _first(_BUILDERS, node) is None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise, zip_longest
 from math import isfinite
+from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
 
-from dmlc.ir import Dim, Graph, Node, Shape, TensorType, Value, dim_names, product
+from dmlc.ir import Dim, Graph, Node, Operation, Shape, TensorType, Value, dim_names, product
 from dmlc.ir.dtype import f16
 from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.ops.choose import WHERE
@@ -71,8 +72,8 @@ class MultiHeadAttention(Rule[AttentionMatch]):
     """
 
     name = "multi-head-attention"
-    roots = (MATMUL, OPAQUE)
-    fed_by = (SOFTMAX, WHERE)
+    roots: ClassVar[tuple[Operation, ...]] = (MATMUL, OPAQUE)
+    fed_by: ClassVar[Collection[Operation]] = (SOFTMAX, WHERE)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> AttentionMatch | Miss | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import ClassVar
 
 import numpy as np
 
-from dmlc.ir import Array, DType, Graph, Node, TensorType, Value
+from dmlc.ir import Array, DType, Graph, Node, Operation, TensorType, Value
 from dmlc.ir.dtype import f16, f32
 from dmlc.ops.binary import ADD, DIV, MUL, SUB
 from dmlc.ops.choose import CAST, CastAttributes
@@ -164,8 +165,8 @@ class WrittenInstanceNorm(_InstanceNorm, WrittenLayerNorm):
     """
 
     name = "fuse-instance-norm"
-    roots = (MUL, DIV)
-    fed_by = BY_DEVIATION
+    roots: ClassVar[tuple[Operation, ...]] = (MUL, DIV)
+    fed_by: ClassVar[Collection[Operation]] = BY_DEVIATION
 
 
 class MeanVarianceInstanceNorm(_InstanceNorm, MeanVarianceNorm):
@@ -182,8 +183,8 @@ class SplitInstanceNorm(_InstanceNorm, SplitLayerNorm):
     """
 
     name = "fuse-split-instance-norm"
-    roots = (ADD, SUB)
-    fed_by = (MUL, DIV)
+    roots: ClassVar[tuple[Operation, ...]] = (ADD, SUB)
+    fed_by: ClassVar[Collection[Operation]] = (MUL, DIV)
 
 
 def _channel_axis(match: NormMatch) -> int | None:
@@ -254,8 +255,8 @@ class AbsorbChannelScale(_AbsorbChannelAffine):
     """InstanceNormalization(x) * c, or over c, with one c for each channel, becomes its scale. ``reassociates``."""
 
     name = "absorb-channel-scale"
-    roots = (MUL, DIV)
-    fed_by = (OPAQUE, TRANSPOSE)
+    roots: ClassVar[tuple[Operation, ...]] = (MUL, DIV)
+    fed_by: ClassVar[Collection[Operation]] = (OPAQUE, TRANSPOSE)
 
 
 class AbsorbChannelBias(_AbsorbChannelAffine):
@@ -265,8 +266,8 @@ class AbsorbChannelBias(_AbsorbChannelAffine):
     """
 
     name = "absorb-channel-bias"
-    roots = (ADD, SUB)
-    fed_by = (OPAQUE, TRANSPOSE)
+    roots: ClassVar[tuple[Operation, ...]] = (ADD, SUB)
+    fed_by: ClassVar[Collection[Operation]] = (OPAQUE, TRANSPOSE)
 
 
 def _numbers(match: _ChannelAffineMatch) -> Array | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import isfinite, sqrt
+from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
@@ -173,8 +174,8 @@ class ScaledStatistic(_StatisticRule):
     """
 
     name = "scaled-statistic"
-    roots = (MUL, DIV)
-    fed_by = (CONSTANT,)
+    roots: ClassVar[tuple[Operation, ...]] = (MUL, DIV)
+    fed_by: ClassVar[Collection[Operation]] = (CONSTANT,)
 
     def match(self, node: Node, graph: Graph) -> _StatisticMatch | None:
         if not self.takes(node.result) or _is_scaled_on(node):
@@ -240,8 +241,8 @@ class RootOfStatistic(_StatisticRule):
     """
 
     name = "root-of-statistic"
-    roots = (SQRT, POW)
-    fed_by = (REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE, *RESHAPES, MUL, DIV)
+    roots: ClassVar[tuple[Operation, ...]] = (SQRT, POW)
+    fed_by: ClassVar[Collection[Operation]] = (REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE, *RESHAPES, MUL, DIV)
 
     def match(self, node: Node, graph: Graph) -> _StatisticMatch | None:
         under = root_of(node.result, []) if self.takes(node.result) else None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import ClassVar
 
 import numpy as np
 
-from dmlc.ir import Array, Graph, Node, TensorType, Value, product
+from dmlc.ir import Array, Graph, Node, Operation, TensorType, Value, product
 from dmlc.ir.dtype import f16, f32, i64
 from dmlc.ops.binary import ADD, MUL
 from dmlc.ops.constant import constant_of
@@ -69,7 +70,7 @@ class GroupNorm(Rule[Match]):
     """
 
     name = "fuse-group-norm"
-    roots = (RESHAPE, OPAQUE)
+    roots: ClassVar[tuple[Operation, ...]] = (RESHAPE, OPAQUE)
     rewrite_class = RANGE
 
     def match(self, node: Node, graph: Graph) -> Match | None:
@@ -100,7 +101,7 @@ class GroupsOfOne(Rule[Match]):
     """
 
     name = "fuse-groups-of-one"
-    roots = (RESHAPE, OPAQUE)
+    roots: ClassVar[tuple[Operation, ...]] = (RESHAPE, OPAQUE)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:
@@ -136,8 +137,8 @@ class GroupAffine(Rule[_GroupAffineMatch]):
     """
 
     name = "fuse-group-affine"
-    roots = (ADD,)
-    fed_by = (MUL,)
+    roots: ClassVar[tuple[Operation, ...]] = (ADD,)
+    fed_by: ClassVar[Collection[Operation]] = (MUL,)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _GroupAffineMatch | None:
@@ -175,7 +176,7 @@ class LowerGroupNorm(Rule[Match]):
     """
 
     name = "lower-group-norm"
-    roots = (OPAQUE,)
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:

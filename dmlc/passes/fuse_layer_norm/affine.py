@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -141,9 +141,9 @@ class AbsorbScale(_AbsorbAffine):
     """
 
     name = "absorb-norm-scale"
-    roots = (MUL,)
-    fed_by = (LAYER_NORM, RMS_NORM, CAST, TRANSPOSE)
-    norms = (LAYER_NORM, RMS_NORM)
+    roots: ClassVar[tuple[Operation, ...]] = (MUL,)
+    fed_by: ClassVar[Collection[Operation]] = (LAYER_NORM, RMS_NORM, CAST, TRANSPOSE)
+    norms: ClassVar[tuple[Operation, ...]] = (LAYER_NORM, RMS_NORM)
     place = 1
 
     def match(self, node: Node, graph: Graph) -> AffineMatch | None:
@@ -160,9 +160,9 @@ class AbsorbBias(_AbsorbAffine):
     """
 
     name = "absorb-norm-bias"
-    roots = (ADD, SUB)
-    fed_by = (LAYER_NORM, CAST, TRANSPOSE)
-    norms = (LAYER_NORM,)
+    roots: ClassVar[tuple[Operation, ...]] = (ADD, SUB)
+    fed_by: ClassVar[Collection[Operation]] = (LAYER_NORM, CAST, TRANSPOSE)
+    norms: ClassVar[tuple[Operation, ...]] = (LAYER_NORM,)
     place = 2
 
 
@@ -206,8 +206,8 @@ class SplitLayerNorm(NormRule):
     """
 
     name = "fuse-split-layer-norm"
-    roots = (ADD, SUB)
-    fed_by = (MUL, DIV)
+    roots: ClassVar[tuple[Operation, ...]] = (ADD, SUB)
+    fed_by: ClassVar[Collection[Operation]] = (MUL, DIV)
     op = LAYER_NORM
 
     def match(self, node: Node, graph: Graph) -> NormMatch | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from math import prod
 from typing import ClassVar
@@ -263,8 +263,8 @@ class WrittenLayerNorm(_FuseProduct):
     """
 
     name = "fuse-layer-norm"
-    roots = (MUL, DIV)
-    fed_by = BY_DEVIATION
+    roots: ClassVar[tuple[Operation, ...]] = (MUL, DIV)
+    fed_by: ClassVar[Collection[Operation]] = BY_DEVIATION
     op = LAYER_NORM
     wanted = "the value less its mean, whose squares are under the root"
 
@@ -296,8 +296,8 @@ class WrittenRmsNorm(_FuseProduct):
     """
 
     name = "fuse-rms-norm"
-    roots = (MUL, DIV)
-    fed_by = BY_DEVIATION
+    roots: ClassVar[tuple[Operation, ...]] = (MUL, DIV)
+    fed_by: ClassVar[Collection[Operation]] = BY_DEVIATION
     op = RMS_NORM
     wanted = "what is squared under the root"
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
-from dmlc.ir import Graph, Node, Value
+from dmlc.ir import Graph, Node, Operation, Value
 from dmlc.ops.binary import ADD, SUB
 from dmlc.ops.normalize import LAYER_NORM, MEAN_VARIANCE_NORM, RMS_NORM, MeanVarianceAttributes, NormAttributes
 from dmlc.ops.reduce import REDUCE_MEAN, ReduceAttributes
@@ -44,7 +45,7 @@ class MeanVarianceNorm(NormRule):
     """
 
     name = "fuse-mean-variance-norm"
-    roots = (MEAN_VARIANCE_NORM,)
+    roots: ClassVar[tuple[Operation, ...]] = (MEAN_VARIANCE_NORM,)
     op = LAYER_NORM
     wanted = "the operand"
 
@@ -77,7 +78,7 @@ class LayerNormByRms(Rule[Match]):
     """
 
     name = "layer-norm-by-rms"
-    roots = (LAYER_NORM,)
+    roots: ClassVar[tuple[Operation, ...]] = (LAYER_NORM,)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:

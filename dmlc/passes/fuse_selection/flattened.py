@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from msgspec.structs import replace
 
-from dmlc.ir import Graph, Node, OpError, Value, product
+from dmlc.ir import Graph, Node, Operation, OpError, Value, product
 from dmlc.ops.index import GATHER_ELEMENTS, IndexAttributes
 from dmlc.ops.move import RESHAPE, RESHAPES, ReshapeAttributes
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, ReduceAttributes
@@ -39,7 +40,7 @@ class ArgOfFlattened(Rule[_FlattenedArgMatch]):
     """
 
     name = "arg-of-flattened"
-    roots = (ARGMAX, ARGMIN)
+    roots: ClassVar[tuple[Operation, ...]] = (ARGMAX, ARGMIN)
 
     def match(self, node: Node, graph: Graph) -> _FlattenedArgMatch | None:
         inner = node.operand("x").producer
@@ -120,7 +121,7 @@ class TopOne(Rule[_TopOneMatch]):
     """
 
     name = "top-one"
-    roots = (TOP_K,)
+    roots: ClassVar[tuple[Operation, ...]] = (TOP_K,)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _TopOneMatch | None:

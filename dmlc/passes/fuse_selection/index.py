@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
-from dmlc.ir import Graph, Node, Value, product
+from dmlc.ir import Graph, Node, Operation, Value, product
 from dmlc.ops.choose import CAST
 from dmlc.ops.index import GATHER, GATHER_ELEMENTS, ONE_HOT, IndexAttributes, OneHotAttributes
 from dmlc.ops.move import (
@@ -41,7 +42,7 @@ class GatherAtArg(Rule[_GatheredArgMatch]):
     """
 
     name = "gather-at-arg"
-    roots = (GATHER_ELEMENTS, GATHER)
+    roots: ClassVar[tuple[Operation, ...]] = (GATHER_ELEMENTS, GATHER)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _GatheredArgMatch | None:
@@ -99,7 +100,7 @@ class HotArgmax(Rule[_OneHotMatch]):
     """
 
     name = "hot-argmax"
-    roots = (ONE_HOT, CAST)
+    roots: ClassVar[tuple[Operation, ...]] = (ONE_HOT, CAST)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _OneHotMatch | None:

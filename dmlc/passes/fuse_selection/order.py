@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from dmlc.ir import Graph, Node, Value
+from dmlc.ir import Graph, Node, Operation, Value
 from dmlc.ops.choose import CAST
 from dmlc.ops.elementwise import NEG, UNARY
 from dmlc.ops.node_name import title_of
@@ -48,7 +48,7 @@ class ArgOfNegation(_OfNegation):
     """
 
     name = "arg-of-negation"
-    roots = (ARGMAX, ARGMIN)
+    roots: ClassVar[tuple[Operation, ...]] = (ARGMAX, ARGMIN)
 
     def check(self, match: NegationMatch, graph: Graph) -> Miss | None:
         return why_order_may_not_turn(match.x, graph) or why_kept_alive(match.root.operand("x"))
@@ -65,7 +65,7 @@ class TopKOfNegation(_OfNegation):
     """
 
     name = "top-k-of-negation"
-    roots = (TOP_K,)
+    roots: ClassVar[tuple[Operation, ...]] = (TOP_K,)
 
     def check(self, match: NegationMatch, graph: Graph) -> Miss | None:
         values = match.root.results[0]
@@ -119,7 +119,7 @@ class SearchOfRising(Rule[_MonotoneMatch]):
     """
 
     name = "search-of-rising"
-    roots = (ARGMAX, TOP_K)
+    roots: ClassVar[tuple[Operation, ...]] = (ARGMAX, TOP_K)
     rewrite_class = RANGE
 
     def match(self, node: Node, graph: Graph) -> _MonotoneMatch | None:
@@ -147,7 +147,7 @@ class SearchOfWider(Rule[_MonotoneMatch]):
     """
 
     name = "search-of-wider"
-    roots = (ARGMAX, ARGMIN, TOP_K)
+    roots: ClassVar[tuple[Operation, ...]] = (ARGMAX, ARGMIN, TOP_K)
 
     def match(self, node: Node, graph: Graph) -> _MonotoneMatch | None:
         inner = made_by(node.operand("x"), CAST)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -56,8 +56,8 @@ class WrittenOut(_OfPowers):
     """
 
     name = "written-out-softmax"
-    roots = (DIV, MUL, SUB, ADD)
-    fed_by = (EXP, NEG, LOG, REDUCE_LOG_SUM, *RESHAPES, EXPAND, CAST, MAX, WHERE)
+    roots: ClassVar[tuple[Operation, ...]] = (DIV, MUL, SUB, ADD)
+    fed_by: ClassVar[Collection[Operation]] = (EXP, NEG, LOG, REDUCE_LOG_SUM, *RESHAPES, EXPAND, CAST, MAX, WHERE)
     rewrite_class = RANGE
 
     def match(self, node: Node, graph: Graph) -> _SoftmaxMatch | Miss | None:
@@ -152,8 +152,8 @@ class LogOfSoftmax(_OfSoftmax):
     """
 
     name = "log-of-softmax"
-    roots = (LOG,)
-    fed_by = (SOFTMAX,)
+    roots: ClassVar[tuple[Operation, ...]] = (LOG,)
+    fed_by: ClassVar[Collection[Operation]] = (SOFTMAX,)
     rewrite_class = RANGE
 
     def match(self, node: Node, graph: Graph) -> Match | None:
@@ -165,8 +165,8 @@ class PowerOfLogSoftmax(_OfSoftmax):
     """exp(log_softmax(x)) becomes softmax(x). ``reassociates``: neither overflows."""
 
     name = "power-of-log-softmax"
-    roots = (EXP,)
-    fed_by = (LOG_SOFTMAX,)
+    roots: ClassVar[tuple[Operation, ...]] = (EXP,)
+    fed_by: ClassVar[Collection[Operation]] = (LOG_SOFTMAX,)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:
@@ -182,8 +182,19 @@ class DifferenceFromLogSumExp(_OfPowers):
     """
 
     name = "difference-from-log-sum-exp"
-    roots = (SUB, ADD)
-    fed_by = (NEG, ADD, REDUCE_LOG_SUM_EXP, LOG, REDUCE_LOG_SUM, *RESHAPES, EXPAND, CAST, MAX, WHERE)
+    roots: ClassVar[tuple[Operation, ...]] = (SUB, ADD)
+    fed_by: ClassVar[Collection[Operation]] = (
+        NEG,
+        ADD,
+        REDUCE_LOG_SUM_EXP,
+        LOG,
+        REDUCE_LOG_SUM,
+        *RESHAPES,
+        EXPAND,
+        CAST,
+        MAX,
+        WHERE,
+    )
     rewrite_class = RANGE
 
     def match(self, node: Node, graph: Graph) -> _SoftmaxMatch | None:
@@ -215,7 +226,7 @@ class ShiftBeforeSoftmax(Rule[_ShiftedMatch]):
     """
 
     name = "shift-before-softmax"
-    roots = (SOFTMAX, LOG_SOFTMAX)
+    roots: ClassVar[tuple[Operation, ...]] = (SOFTMAX, LOG_SOFTMAX)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _ShiftedMatch | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from dmlc.ir import Dim, Graph, Node, Value, product
+from dmlc.ir import Dim, Graph, Node, Operation, Value, product
 from dmlc.ops.move import RESHAPE, RESHAPES, TRANSPOSE, ReshapeAttributes, TransposeAttributes
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
 from dmlc.ops.select import HARDMAX
@@ -57,7 +57,7 @@ class SoftmaxOfTranspose(_BetweenMoves):
     """
 
     name = "softmax-of-transpose"
-    roots = (TRANSPOSE,)
+    roots: ClassVar[tuple[Operation, ...]] = (TRANSPOSE,)
 
     def match(self, node: Node, graph: Graph) -> _BetweenMatch | None:
         middle = made_by(node.operand("x"), *_GROUPED)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeAlias
+from collections.abc import Collection, Sequence
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from msgspec import Struct
@@ -51,8 +51,8 @@ class ConstantsInARow(Rule[_RowMatch]):
     """
 
     name = "constants-in-a-row"
-    roots = (ADD, SUB, MUL, DIV)
-    fed_by = (ADD, SUB, MUL, DIV)
+    roots: ClassVar[tuple[Operation, ...]] = (ADD, SUB, MUL, DIV)
+    fed_by: ClassVar[Collection[Operation]] = (ADD, SUB, MUL, DIV)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _RowMatch | Miss | None:

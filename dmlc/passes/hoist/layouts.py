@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import reduce
+from typing import ClassVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -53,7 +54,7 @@ class ReductionOfConcat(Rule[_ConcatMatch]):
     """
 
     name = "reduction-of-concat"
-    roots = REDUCTIONS
+    roots: ClassVar[tuple[Operation, ...]] = REDUCTIONS
 
     def match(self, node: Node, graph: Graph) -> _ConcatMatch | None:
         inner = node.operand("x").producer
@@ -176,7 +177,7 @@ class ReductionBeforeExpand(Rule[_BroadcastMatch]):
     """
 
     name = "reduction-before-expand"
-    roots = REDUCTIONS
+    roots: ClassVar[tuple[Operation, ...]] = REDUCTIONS
 
     def match(self, node: Node, graph: Graph) -> _BroadcastMatch | None:
         inner = node.operand("x").producer

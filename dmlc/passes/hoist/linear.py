@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -57,7 +57,7 @@ class ScaleAfterSum(Rule[SplitMatch]):
     """
 
     name = "scale-after-sum"
-    roots = (*_TOTALS, REDUCE_MEAN)
+    roots: ClassVar[tuple[Operation, ...]] = (*_TOTALS, REDUCE_MEAN)
 
     def match(self, node: Node, graph: Graph) -> SplitMatch | None:
         inner = node.operand("x").producer
@@ -145,7 +145,7 @@ class ShiftAfterMean(Rule[SplitMatch]):
     """
 
     name = "shift-after-mean"
-    roots = (REDUCE_MEAN, REDUCE_SUM, REDUCE_LOG_SUM_EXP)
+    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_MEAN, REDUCE_SUM, REDUCE_LOG_SUM_EXP)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> SplitMatch | None:
@@ -201,8 +201,8 @@ class SumOfSums(Rule[Match]):
     """
 
     name = "sum-of-sums"
-    roots = (REDUCE_SUM, REDUCE_MEAN)
-    fed_by = (ADD,)
+    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_SUM, REDUCE_MEAN)
+    fed_by: ClassVar[Collection[Operation]] = (ADD,)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
-from dmlc.ir import DType, Graph, Node, Tensor, Value
+from dmlc.ir import DType, Graph, Node, Operation, Tensor, Value
 from dmlc.ir.dtype import bool_, i32, i64, u64
 from dmlc.ops.binary import (
     ADD,
@@ -40,7 +41,7 @@ class ReluAsMax(LegalRule):
     """Relu becomes max with 0 where its kernel does not take the dtype, and max has one or nothing wider is exact."""
 
     name = "relu-as-max"
-    roots = (RELU,)
+    roots: ClassVar[tuple[Operation, ...]] = (RELU,)
 
     def wants(self, node: Node, graph: Graph) -> bool:
         dtype = dtype_of(node)
@@ -59,7 +60,7 @@ class ExtremeBySelect(LegalRule):
     """
 
     name = "extreme-by-select"
-    roots = (MIN, MAX)
+    roots: ClassVar[tuple[Operation, ...]] = (MIN, MAX)
 
     def wants(self, node: Node, graph: Graph) -> bool:
         return self.capabilities.compute_dtype(node.op, dtype_of(node)) is None
@@ -74,7 +75,7 @@ class SignBySelect(LegalRule):
     """Sign of i64 becomes comparisons, as the kernel of ONNX Runtime's CPU provider compares it wrongly."""
 
     name = "sign-by-select"
-    roots = (SIGN,)
+    roots: ClassVar[tuple[Operation, ...]] = (SIGN,)
 
     def wants(self, node: Node, graph: Graph) -> bool:
         return self.capabilities.compute_dtype(SIGN, dtype_of(node)) is None
@@ -93,7 +94,7 @@ class ClipAsExtremes(LegalRule):
     """
 
     name = "clip-as-extremes"
-    roots = (CLIP,)
+    roots: ClassVar[tuple[Operation, ...]] = (CLIP,)
 
     def wants(self, node: Node, graph: Graph) -> bool:
         return self.capabilities.compute_dtype(CLIP, dtype_of(node)) is None
@@ -115,7 +116,7 @@ class GuardDivision(RangedRule, LegalRule):
     """
 
     name = "guard-division"
-    roots = (DIV, MOD)
+    roots: ClassVar[tuple[Operation, ...]] = (DIV, MOD)
 
     def wants(self, node: Node, graph: Graph) -> bool:
         dtype = dtype_of(node)
@@ -154,7 +155,7 @@ class FloorDivision(RangedRule, LegalRule):
     """Floor division becomes the quotient that truncates, less one where it is not exact and the signs differ."""
 
     name = "floor-division"
-    roots = (FLOORDIV,)
+    roots: ClassVar[tuple[Operation, ...]] = (FLOORDIV,)
 
     def wants(self, node: Node, graph: Graph) -> bool:
         return dtype_of(node).is_integer
@@ -191,7 +192,7 @@ class IntegerPower(LegalRule):
     """
 
     name = "integer-power"
-    roots = (POW,)
+    roots: ClassVar[tuple[Operation, ...]] = (POW,)
 
     def wants(self, node: Node, graph: Graph) -> bool:
         data = constant_of(node.operand("b"))
@@ -263,7 +264,7 @@ class NotByArithmetic(LegalRule):
     """BitwiseNot below opset 18 becomes the number with all bits set, less x."""
 
     name = "not-by-arithmetic"
-    roots = (NOT,)
+    roots: ClassVar[tuple[Operation, ...]] = (NOT,)
 
     def wants(self, node: Node, graph: Graph) -> bool:
         return dtype_of(node).is_integer and not self.capabilities.takes("BitwiseNot", dtype_of(node))
@@ -281,7 +282,7 @@ class BitsByArithmetic(LegalRule):
     """
 
     name = "bits-by-arithmetic"
-    roots = (AND, OR, XOR)
+    roots: ClassVar[tuple[Operation, ...]] = (AND, OR, XOR)
 
     def wants(self, node: Node, graph: Graph) -> bool:
         return dtype_of(node).is_integer and not self.capabilities.takes("BitwiseAnd", dtype_of(node))

@@ -9,8 +9,9 @@ integer matrix product.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
-from dmlc.ir import Dim, DType, Graph, Node, Value, product
+from dmlc.ir import Dim, DType, Graph, Node, Operation, Value, product
 from dmlc.ir.dtype import f64, i32, i64, u32, u64
 from dmlc.ops.binary import ADD, AND, DIV, FLOORDIV, LESS, MOD, MUL, NOT_EQUAL, SUB
 from dmlc.ops.choose import CAST
@@ -49,7 +50,7 @@ class SumOfParts(IntegerReduction):
     """L1 and sum_square of integers become sums of elements that wrap by themselves."""
 
     name = "sum-of-parts"
-    roots = (REDUCE_L1, REDUCE_SUM_SQUARE)
+    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_L1, REDUCE_SUM_SQUARE)
 
     def make(self, node: Node, make: Maker) -> Value:
         x = node.operand("x")
@@ -63,7 +64,7 @@ class WrappingSum(LegalRule):
     name = "wrapping-sum"
     keeps_promise = True
     for_cpu = True
-    roots = (REDUCE_SUM,)
+    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_SUM,)
 
     def wants(self, node: Node, graph: Graph) -> bool:
         if not dtype_of(node).is_integer:
@@ -139,7 +140,7 @@ class WrappingProduct(IntegerReduction):
     """A product of integers becomes multiplications of halves, which wrap modulo 2^n, until one is left."""
 
     name = "wrapping-product"
-    roots = (REDUCE_PROD,)
+    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_PROD,)
 
     def make(self, node: Node, make: Maker) -> Value:
         a, dtype = node.attributes_as(ReduceAttributes), dtype_of(node)
@@ -175,7 +176,7 @@ class ExtremeOfNothing(LegalRule):
     """The largest or smallest of perhaps no integers becomes that of one identity more."""
 
     name = "extreme-of-nothing"
-    roots = (REDUCE_MAX, REDUCE_MIN)
+    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_MAX, REDUCE_MIN)
 
     def wants(self, node: Node, graph: Graph) -> bool:
         if dtype_of(node).is_float:
@@ -210,7 +211,7 @@ class ExtremeByIndex(LegalRule):
 
     name = "extreme-by-index"
     for_cpu = True
-    roots = (REDUCE_MAX, REDUCE_MIN)
+    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_MAX, REDUCE_MIN)
 
     def wants(self, node: Node, graph: Graph) -> bool:
         return dtype_of(node) in (i64, u64)
@@ -232,7 +233,7 @@ class ExtremeBiased(LegalRule):
 
     name = "extreme-biased"
     for_cpu = True
-    roots = (REDUCE_MAX, REDUCE_MIN)
+    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_MAX, REDUCE_MIN)
 
     def wants(self, node: Node, graph: Graph) -> bool:
         return dtype_of(node) is u32
@@ -256,7 +257,7 @@ class ExactMean(IntegerReduction):
     """
 
     name = "exact-mean"
-    roots = (REDUCE_MEAN,)
+    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_MEAN,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         if self.capabilities.has_provider:
@@ -307,7 +308,7 @@ class SelectBiased(LegalRule):
 
     name = "select-biased"
     for_cpu = True
-    roots = (ARGMAX, ARGMIN, TOP_K)
+    roots: ClassVar[tuple[Operation, ...]] = (ARGMAX, ARGMIN, TOP_K)
 
     def wants(self, node: Node, graph: Graph) -> bool:
         return dtype_of(node) is u64
@@ -325,7 +326,7 @@ class HardmaxByIndex(LegalRule):
     """Hardmax of f64, which has no kernel anywhere, becomes argmax and one_hot."""
 
     name = "hardmax-by-index"
-    roots = (HARDMAX,)
+    roots: ClassVar[tuple[Operation, ...]] = (HARDMAX,)
 
     def wants(self, node: Node, graph: Graph) -> bool:
         return dtype_of(node) is f64 and len(node.attributes_as(HardmaxAttributes).axes) == 1

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from dmlc.diagnostics import DmlcError, Label, fail
 from dmlc.diagnostics.catalogue import targets as codes
-from dmlc.ir import Attributes, DType, Graph, Node, Value
+from dmlc.ir import Attributes, DType, Graph, Node, Operation, Value
 from dmlc.ir.dtype import f64, i8, i16, i32, i64, u8, u16, u32, u64
 from dmlc.ops.index import GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS, GatherAttributes
 from dmlc.ops.move import PadAttributes
@@ -66,7 +66,7 @@ class WidenDtype(LegalRule):
     """
 
     name = "widen-dtype"
-    roots = tuple(NEEDS)
+    roots: ClassVar[tuple[Operation, ...]] = tuple(NEEDS)
 
     def wants(self, node: Node, graph: Graph) -> bool:
         dtype = _dtype(node)
@@ -118,7 +118,7 @@ class SignedIndices(LegalRule):
     """Unsigned indices are cast to i64: ONNX takes i32 and i64, and GatherND i64 only."""
 
     name = "signed-indices"
-    roots = (GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS)
+    roots: ClassVar[tuple[Operation, ...]] = (GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS)
 
     def wants(self, node: Node, graph: Graph) -> bool:
         dtype = node.operand("i").type.dtype

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import ClassVar
 
-from dmlc.ir import Graph, Node, Value
+from dmlc.ir import Graph, Node, Operation, Value
 from dmlc.ops.binary import ADD, MAX
 from dmlc.ops.choose import CAST, WHERE
 from dmlc.ops.elementwise import LOG
@@ -57,7 +58,7 @@ class LogSumExp(_LogSumExpRule):
     """
 
     name = "log-sum-exp"
-    roots = (LOG, REDUCE_LOG_SUM)
+    roots: ClassVar[tuple[Operation, ...]] = (LOG, REDUCE_LOG_SUM)
 
     def wants(self, x: Value) -> bool:
         parts = difference_of(x, [])
@@ -72,5 +73,14 @@ class ShiftedLogSumExp(_LogSumExpRule):
     """
 
     name = "shifted-log-sum-exp"
-    roots = (ADD,)
-    fed_by = (REDUCE_LOG_SUM_EXP, LOG, REDUCE_LOG_SUM, *RESHAPES, EXPAND, CAST, MAX, WHERE)
+    roots: ClassVar[tuple[Operation, ...]] = (ADD,)
+    fed_by: ClassVar[Collection[Operation]] = (
+        REDUCE_LOG_SUM_EXP,
+        LOG,
+        REDUCE_LOG_SUM,
+        *RESHAPES,
+        EXPAND,
+        CAST,
+        MAX,
+        WHERE,
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -72,8 +72,8 @@ class MeanFromSum(_Scaled):
     """
 
     name = "mean-from-sum"
-    roots = (DIV, MUL)
-    fed_by = (REDUCE_SUM,)
+    roots: ClassVar[tuple[Operation, ...]] = (DIV, MUL)
+    fed_by: ClassVar[Collection[Operation]] = (REDUCE_SUM,)
 
     def match(self, node: Node, graph: Graph) -> _ScaledReductionMatch | None:
         scaled = _scaled(node)
@@ -92,8 +92,8 @@ class MeanOfParts(_Scaled):
     """
 
     name = "mean-of-parts"
-    roots = (REDUCE_SUM,)
-    fed_by = (DIV, MUL)
+    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_SUM,)
+    fed_by: ClassVar[Collection[Operation]] = (DIV, MUL)
 
     def match(self, node: Node, graph: Graph) -> _ScaledReductionMatch | None:
         inner = made_by(node.operand("x"), DIV, MUL)
@@ -117,9 +117,9 @@ class SumFromMean(_Scaled):
     """
 
     name = "sum-from-mean"
-    roots = (MUL,)
-    fed_by = (REDUCE_MEAN,)
-    becomes = REDUCE_SUM
+    roots: ClassVar[tuple[Operation, ...]] = (MUL,)
+    fed_by: ClassVar[Collection[Operation]] = (REDUCE_MEAN,)
+    becomes: ClassVar[Operation] = REDUCE_SUM
 
     def match(self, node: Node, graph: Graph) -> _ScaledReductionMatch | None:
         if not node.result.type.dtype.is_float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import isfinite
 from typing import Any, ClassVar
 
@@ -93,9 +93,9 @@ class SumOfSquares(_BeforeSum):
     """
 
     name = "sum-of-squares"
-    roots = (REDUCE_SUM,)
-    fed_by = (MUL, POW, ABS)
-    becomes = REDUCE_SUM_SQUARE
+    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_SUM,)
+    fed_by: ClassVar[Collection[Operation]] = (MUL, POW, ABS)
+    becomes: ClassVar[Operation] = REDUCE_SUM_SQUARE
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         seen: Seen = []
@@ -106,9 +106,9 @@ class SumOfMagnitudes(_BeforeSum):
     """reduce_sum(abs(x)) becomes reduce_l1(x). ``reassociates`` for floats; integers as for sums of squares."""
 
     name = "sum-of-magnitudes"
-    roots = (REDUCE_SUM,)
-    fed_by = (MUL, POW, ABS)
-    becomes = REDUCE_L1
+    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_SUM,)
+    fed_by: ClassVar[Collection[Operation]] = (MUL, POW, ABS)
+    becomes: ClassVar[Operation] = REDUCE_L1
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         inner = made_by(node.operand("x"), ABS)
@@ -119,8 +119,8 @@ class NormOfMagnitude(_Counted):
     """reduce_l1, reduce_l2 and reduce_sum_square of abs(x) or -x become those of x. ``exact``: signs do not matter."""
 
     name = "norm-of-magnitude"
-    roots = (REDUCE_L1, REDUCE_L2, REDUCE_SUM_SQUARE)
-    fed_by = (ABS, NEG)
+    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_L1, REDUCE_L2, REDUCE_SUM_SQUARE)
+    fed_by: ClassVar[Collection[Operation]] = (ABS, NEG)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         inner = made_by(node.operand("x"), ABS, NEG)
@@ -155,8 +155,8 @@ class RootOfSquares(_AfterReduction):
     """
 
     name = "root-of-squares"
-    roots = (SQRT, POW)
-    becomes = REDUCE_L2
+    roots: ClassVar[tuple[Operation, ...]] = (SQRT, POW)
+    becomes: ClassVar[Operation] = REDUCE_L2
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         below = root_of(node.result, [])
@@ -168,9 +168,9 @@ class SquareOfRoot(_AfterReduction):
     """reduce_l2(x) ** 2, or times itself, becomes reduce_sum_square(x). ``reassociates``: no root is taken."""
 
     name = "square-of-root"
-    roots = (POW, MUL)
-    fed_by = (REDUCE_L2,)
-    becomes = REDUCE_SUM_SQUARE
+    roots: ClassVar[tuple[Operation, ...]] = (POW, MUL)
+    fed_by: ClassVar[Collection[Operation]] = (REDUCE_L2,)
+    becomes: ClassVar[Operation] = REDUCE_SUM_SQUARE
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         inner = made_by(square_of(node.result, []), REDUCE_L2)
@@ -192,8 +192,8 @@ class LogOfSum(_AfterReduction):
     """
 
     name = "log-of-sum"
-    roots = (LOG,)
-    becomes = REDUCE_LOG_SUM
+    roots: ClassVar[tuple[Operation, ...]] = (LOG,)
+    becomes: ClassVar[Operation] = REDUCE_LOG_SUM
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         inner = made_by(node.operand("x"), REDUCE_SUM)
@@ -225,8 +225,8 @@ class DivideByNorm(Rule[_NormDivisionMatch]):
     """
 
     name = "divide-by-norm"
-    roots = (MUL,)
-    fed_by = (RECIPROCAL, DIV, POW, SQRT)
+    roots: ClassVar[tuple[Operation, ...]] = (MUL,)
+    fed_by: ClassVar[Collection[Operation]] = (RECIPROCAL, DIV, POW, SQRT)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _NormDivisionMatch | None:
@@ -286,8 +286,8 @@ class NormalizeByNorm(Rule[Match]):
     """
 
     name = "normalize-by-norm"
-    roots = (DIV,)
-    fed_by = (REDUCE_L2, REDUCE_L1)
+    roots: ClassVar[tuple[Operation, ...]] = (DIV,)
+    fed_by: ClassVar[Collection[Operation]] = (REDUCE_L2, REDUCE_L1)
     rewrite_class = RANGE
 
     def match(self, node: Node, graph: Graph) -> Match | None:

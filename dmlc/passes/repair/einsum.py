@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from math import prod
 from string import ascii_lowercase
+from typing import ClassVar
 
-from dmlc.ir import FOREIGN, Dim, Graph, Node, Shape, Value, product
+from dmlc.ir import FOREIGN, Dim, Graph, Node, Operation, Shape, Value, product
 from dmlc.onnx_schema.einsum import Equation
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import TRANSPOSE, TransposeAttributes
@@ -32,8 +33,8 @@ class SpellEllipsis(Rule[_EllipsisMatch]):
     """An Einsum's ellipsis becomes letters, where the axes it stands for have the same sizes in all operands."""
 
     name = "spell-ellipsis"
-    roots = (OPAQUE,)
-    repairs = ("einsum-ellipsis",)
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
+    repairs: ClassVar[tuple[str, ...]] = ("einsum-ellipsis",)
 
     def match(self, node: Node, graph: Graph) -> _EllipsisMatch | None:
         (failure,) = self.repairs
@@ -104,8 +105,8 @@ class MatMulOfLetters(Rule[_LetterMatch]):
     """
 
     name = "matmul-of-letters"
-    roots = (OPAQUE,)
-    repairs = ("einsum-product", "einsum-letters")
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
+    repairs: ClassVar[tuple[str, ...]] = ("einsum-product", "einsum-letters")
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _LetterMatch | None:
@@ -142,8 +143,8 @@ class EinsumOfPairs(Rule[_LetterMatch]):
     """An Einsum of more than two operands becomes Einsums of two, in the order of the fewest products."""
 
     name = "einsum-of-pairs"
-    roots = (OPAQUE,)
-    repairs = ("einsum-operands",)
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
+    repairs: ClassVar[tuple[str, ...]] = ("einsum-operands",)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _LetterMatch | None:

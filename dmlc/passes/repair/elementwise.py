@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from msgspec.structs import replace
 
-from dmlc.ir import Graph, Node, Value
+from dmlc.ir import Graph, Node, Operation, Value
 from dmlc.ir.dtype import bool_, f16, f32
 from dmlc.ops.binary import ADD, AND, DIV, EQUAL, LESS, MOD, MUL, NOT_EQUAL, POW, SUB, XOR
 from dmlc.ops.choose import CAST, CLIP, WHERE, CastAttributes, ClipAttributes
@@ -23,8 +24,8 @@ class PowerByProducts(Rule[Match]):
 
     name = "power-by-products"
     optional = False
-    roots = (POW, OPAQUE)
-    repairs = ("pow-int",)
+    roots: ClassVar[tuple[Operation, ...]] = (POW, OPAQUE)
+    repairs: ClassVar[tuple[str, ...]] = ("pow-int",)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         if (node.op is not POW or node.origin is None) and not is_opaque(node, "Pow"):
@@ -64,8 +65,8 @@ class RemainderByDivision(RangedRule, Rule[Match]):
 
     name = "remainder-by-division"
     optional = False
-    roots = (MOD,)
-    repairs = ()
+    roots: ClassVar[tuple[Operation, ...]] = (MOD,)
+    repairs: ClassVar[tuple[str, ...]] = ()
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         name, mod, div = dtype_of(node).name, self.capabilities.kernel("Mod"), self.capabilities.kernel("Div")
@@ -99,8 +100,8 @@ class EqualTruths(Rule[Match]):
 
     name = "equality-of-truths"
     optional = False
-    roots = (EQUAL,)
-    repairs = ()
+    roots: ClassVar[tuple[Operation, ...]] = (EQUAL,)
+    repairs: ClassVar[tuple[str, ...]] = ()
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         return Match(node) if node.operand("a").type.dtype is bool_ else None
@@ -121,8 +122,8 @@ class InfinityOfHalf(Rule[Match]):
 
     name = "infinity-of-half"
     optional = False
-    roots = (IS_INF, OPAQUE)
-    repairs = ()
+    roots: ClassVar[tuple[Operation, ...]] = (IS_INF, OPAQUE)
+    repairs: ClassVar[tuple[str, ...]] = ()
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         if node.op is not IS_INF and not is_opaque(node, "IsInf"):
@@ -143,8 +144,8 @@ class TruthByComparison(Rule[Match]):
 
     name = "truth-by-comparison"
     optional = False
-    roots = (CAST, OPAQUE)
-    repairs = ("cast-bool", "cast-integer-bool", "cast-int-bool")
+    roots: ClassVar[tuple[Operation, ...]] = (CAST, OPAQUE)
+    repairs: ClassVar[tuple[str, ...]] = ("cast-bool", "cast-integer-bool", "cast-int-bool")
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         if node.op is CAST:
@@ -172,8 +173,8 @@ class BothBounds(Rule[Match]):
 
     name = "both-bounds"
     optional = False
-    roots = (CLIP, OPAQUE)
-    repairs = ("clip-64",)
+    roots: ClassVar[tuple[Operation, ...]] = (CLIP, OPAQUE)
+    repairs: ClassVar[tuple[str, ...]] = ("clip-64",)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         if node.op is CLIP:

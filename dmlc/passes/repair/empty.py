@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
-from dmlc.ir import Dim, DType, Graph, Node, Value
+from dmlc.ir import Dim, DType, Graph, Node, Operation, Value
 from dmlc.ir.dtype import bool_
 from dmlc.ops import ALL_OPERATIONS
 from dmlc.ops.constant import CONSTANT
@@ -39,14 +40,17 @@ class EmptyRule(Rule[Match]):
 
     optional = False
 
-    repairs = ("empty",)
+    repairs: ClassVar[tuple[str, ...]] = ("empty",)
 
 
 class NothingToCompute(EmptyRule):
     """A node whose results are all empty becomes tensors of no element, so that nothing is asked of the provider."""
 
     name = "nothing-to-compute"
-    roots = (*[op for op in ALL_OPERATIONS if op not in (CONSTANT, FULL, IOTA)], OPAQUE)
+    roots: ClassVar[tuple[Operation, ...]] = (
+        *[op for op in ALL_OPERATIONS if op not in (CONSTANT, FULL, IOTA)],
+        OPAQUE,
+    )
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         for value in node.results:
@@ -65,7 +69,7 @@ class ReductionOfNothing(EmptyRule):
     """
 
     name = "reduction-of-nothing"
-    roots = REDUCTIONS
+    roots: ClassVar[tuple[Operation, ...]] = REDUCTIONS
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         x, axes = node.operand("x"), node.attributes_as(ReduceAttributes).axes
@@ -81,7 +85,7 @@ class ProductOfNothing(EmptyRule):
     """A matrix product over an axis of no element becomes zeros."""
 
     name = "product-of-nothing"
-    roots = (MATMUL,)
+    roots: ClassVar[tuple[Operation, ...]] = (MATMUL,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         return Match(node) if node.operand("a").shape[-1] == 0 else None
@@ -95,7 +99,7 @@ class ConcatOfSome(EmptyRule):
     """A concat leaves out operands that have no element."""
 
     name = "concat-of-some"
-    roots = (CONCAT,)
+    roots: ClassVar[tuple[Operation, ...]] = (CONCAT,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         axis = node.attributes_as(ConcatAttributes).axis
@@ -112,7 +116,7 @@ class PadOfNothing(EmptyRule):
     """A pad of a tensor that has no element is the value that it is padded with, everywhere."""
 
     name = "pad-of-nothing"
-    roots = (PAD,)
+    roots: ClassVar[tuple[Operation, ...]] = (PAD,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         return Match(node) if _is_empty(node.operand("x")) else None
@@ -126,7 +130,7 @@ class ScatterOfNothing(EmptyRule):
     """A scatter of no updates is what it would have changed."""
 
     name = "scatter-of-nothing"
-    roots = (SCATTER_ELEMENTS,)
+    roots: ClassVar[tuple[Operation, ...]] = (SCATTER_ELEMENTS,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         return Match(node) if _is_empty(node.operand("updates")) else None

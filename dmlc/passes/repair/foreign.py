@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from dmlc.ir import FOREIGN, DType, ForeignType, Graph, Node, TensorType, Value, product
+from dmlc.ir import FOREIGN, DType, ForeignType, Graph, Node, Operation, TensorType, Value, product
 from dmlc.ir.dtype import bool_, i64
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.passes.manager import REASSOCIATES
@@ -69,9 +69,9 @@ class _Axes:
     """The axes of an opaque reduction: an operand, an attribute, or all."""
 
     def __init__(self, node: Node) -> None:
-        self.operand = node.operands[1] if len(node.operands) > 1 else None
-        self.plain = attribute_of(node, "axes")
-        self.noop = bool(attribute_of(node, "noop_with_empty_axes", 0))
+        self.operand: Value | None = node.operands[1] if len(node.operands) > 1 else None
+        self.plain: Any = attribute_of(node, "axes")
+        self.noop: bool = bool(attribute_of(node, "noop_with_empty_axes", 0))
 
 
 class ForeignTruth(Rule[Match]):
@@ -79,8 +79,8 @@ class ForeignTruth(Rule[Match]):
 
     name = "truth-of-unknown-rank"
     optional = False
-    roots = (OPAQUE,)
-    repairs = ("cast-bool", "cast-integer-bool", "cast-int-bool")
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
+    repairs: ClassVar[tuple[str, ...]] = ("cast-bool", "cast-integer-bool", "cast-int-bool")
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         op_type = next((name for name in ("Cast", "CastLike") if is_opaque(node, name)), None)
@@ -107,8 +107,8 @@ class ForeignLogSumExp(Rule[Match]):
 
     name = "shift-log-sum-exp-of-unknown-rank"
     optional = False
-    roots = (OPAQUE,)
-    repairs = ("log-sum-exp",)
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
+    repairs: ClassVar[tuple[str, ...]] = ("log-sum-exp",)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:
@@ -155,8 +155,8 @@ class ForeignMean(Rule[Match]):
 
     name = "exact-mean-of-unknown-rank"
     optional = False
-    roots = (OPAQUE,)
-    repairs = ("reduce-integers", "reduce-unsigned")
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
+    repairs: ClassVar[tuple[str, ...]] = ("reduce-integers", "reduce-unsigned")
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         if not is_opaque(node, "ReduceMean") or node.operands[0] is None:

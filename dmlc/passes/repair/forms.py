@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from msgspec.structs import replace
 
-from dmlc.ir import FOREIGN, Graph, Node, Value
+from dmlc.ir import FOREIGN, Graph, Node, Operation, Value
 from dmlc.ir.dtype import i64
 from dmlc.ops.move import RESHAPE, SLICE, SliceAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, is_opaque
@@ -22,8 +23,8 @@ class PlainReshape(Rule[Match]):
 
     name = "plain-reshape"
     optional = False
-    roots = (RESHAPE, OPAQUE)
-    repairs = ("reshape-allowzero",)
+    roots: ClassVar[tuple[Operation, ...]] = (RESHAPE, OPAQUE)
+    repairs: ClassVar[tuple[str, ...]] = ("reshape-allowzero",)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         (failure,) = self.repairs
@@ -61,8 +62,8 @@ class SliceWithAxes(Rule[Match]):
 
     name = "slice-with-axes"
     optional = False
-    roots = (SLICE, OPAQUE)
-    repairs = ("slice-steps",)
+    roots: ClassVar[tuple[Operation, ...]] = (SLICE, OPAQUE)
+    repairs: ClassVar[tuple[str, ...]] = ("slice-steps",)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         (failure,) = self.repairs
@@ -99,8 +100,8 @@ class GatherOneNumber(Rule[Match]):
 
     name = "gather-one-number"
     optional = False
-    roots = (OPAQUE,)
-    repairs = ("gather-nd-number",)
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
+    repairs: ClassVar[tuple[str, ...]] = ("gather-nd-number",)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         (failure,) = self.repairs

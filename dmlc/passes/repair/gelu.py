@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import pi, sqrt
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from dmlc.ir import Graph, Node, Operation, Value
 from dmlc.ir.dtype import f16
@@ -196,8 +196,8 @@ class ErfGelu(GeluRule):
     """x * (1 + erf(x / sqrt(2))) / 2, in any spelling, becomes com.microsoft.Gelu; another multiple times a number."""
 
     name = "erf-gelu"
-    roots = (ERF,)
-    repairs = ("gelu",)
+    roots: ClassVar[tuple[Operation, ...]] = (ERF,)
+    repairs: ClassVar[tuple[str, ...]] = ("gelu",)
 
     def build(self, match: GeluMatch, rewriter: Rewriter) -> Sequence[Value]:
         gelu = own_gelu(rewriter, match.x)
@@ -211,8 +211,8 @@ class TanhGelu(GeluRule):
     """x * (1 + tanh(u)) / 2 with the argument of GELU's approximation, in any spelling, becomes x * sigmoid(2 u)."""
 
     name = "tanh-gelu"
-    roots = (TANH,)
-    repairs = ("fast-gelu",)
+    roots: ClassVar[tuple[Operation, ...]] = (TANH,)
+    repairs: ClassVar[tuple[str, ...]] = ("fast-gelu",)
 
     def build(self, match: GeluMatch, rewriter: Rewriter) -> Sequence[Value]:
         return [tanh_gelu(Maker(rewriter), match.x)]
@@ -222,8 +222,8 @@ class GeluOperator(Rule[Match]):
     """ONNX's Gelu becomes com.microsoft.Gelu; its tanh form, and FastGelu, become x * sigmoid(2 u)."""
 
     name = "gelu-operator"
-    roots = (GELU, OPAQUE)
-    repairs = ("gelu", "fast-gelu")
+    roots: ClassVar[tuple[Operation, ...]] = (GELU, OPAQUE)
+    repairs: ClassVar[tuple[str, ...]] = ("gelu", "fast-gelu")
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:

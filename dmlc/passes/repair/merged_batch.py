@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import ClassVar
 
 from msgspec.structs import replace
 
-from dmlc.ir import Dim, Graph, Node, Value, product
+from dmlc.ir import Dim, Graph, Node, Operation, Value, product
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import EXPAND, ExpandAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, is_opaque
@@ -26,8 +27,8 @@ class MatMulOfMergedBatch(Rule[Match]):
 
     name = "merge-matmul-batch"
     optional = False
-    roots = (MATMUL,)
-    repairs = ("matmul-rank", "gemm-batch")
+    roots: ClassVar[tuple[Operation, ...]] = (MATMUL,)
+    repairs: ClassVar[tuple[str, ...]] = ("matmul-rank", "gemm-batch")
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         rank, batch = (self.capabilities.fault(failure, "MatMul") for failure in self.repairs)
@@ -108,8 +109,8 @@ class ProductOfMergedBatch(Rule[Match]):
 
     name = "merge-product-batch"
     optional = False
-    roots = (OPAQUE,)
-    repairs = ("matmul-rank", "gemm-batch", "fused-matmul-rank", "fused-gemm-batch")
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
+    repairs: ClassVar[tuple[str, ...]] = ("matmul-rank", "gemm-batch", "fused-matmul-rank", "fused-gemm-batch")
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         places = opaque_factors(node)
@@ -152,8 +153,8 @@ class TriluOfMergedBatch(Rule[Match]):
 
     name = "merge-trilu-batch"
     optional = False
-    roots = (OPAQUE,)
-    repairs = ("trilu-rank",)
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
+    repairs: ClassVar[tuple[str, ...]] = ("trilu-rank",)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         (failure,) = self.repairs
@@ -179,8 +180,8 @@ class LrnOfFourAxes(Rule[Match]):
 
     name = "merge-lrn-axes"
     optional = False
-    roots = (OPAQUE,)
-    repairs = ("lrn-rank", "lrn-rank-low")
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
+    repairs: ClassVar[tuple[str, ...]] = ("lrn-rank", "lrn-rank-low")
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         if not is_opaque(node, "LRN") or self.capabilities.fault(self.repairs[0], "LRN") is None:

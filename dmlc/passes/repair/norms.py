@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
-from dmlc.ir import FOREIGN, Graph, Node, OpError, Value
+from dmlc.ir import FOREIGN, Graph, Node, Operation, OpError, Value
 from dmlc.ir.dtype import f32
 from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.ops.binary import ADD
@@ -28,8 +29,8 @@ class OneLayerNormResult(Rule[Match]):
     """
 
     name = "one-layer-norm-result"
-    roots = (OPAQUE,)
-    repairs = ("layer-norm-results",)
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
+    repairs: ClassVar[tuple[str, ...]] = ("layer-norm-results",)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:
@@ -87,8 +88,8 @@ class PlainSkipNorm(Rule[Match]):
     """A skip that broadcasts is expanded, and the bias of the simplified form is added before the node."""
 
     name = "plain-skip-norm"
-    roots = (OPAQUE,)
-    repairs = ("skip-norm-bias", "skip-norm-broadcast")
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
+    repairs: ClassVar[tuple[str, ...]] = ("skip-norm-bias", "skip-norm-broadcast")
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:
@@ -130,8 +131,8 @@ class LpNormInParts(Rule[Match]):
     """lp_norm becomes a division by its norm; a row of zeros is divided by 1."""
 
     name = "lp-norm-in-parts"
-    roots = (LP_NORM,)
-    repairs = ("lp-epsilon",)
+    roots: ClassVar[tuple[Operation, ...]] = (LP_NORM,)
+    repairs: ClassVar[tuple[str, ...]] = ("lp-epsilon",)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:

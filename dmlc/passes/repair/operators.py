@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import ClassVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dmlc.ir import FOREIGN, Dim, Graph, Node, Value, product
+from dmlc.ir import FOREIGN, Dim, Graph, Node, Operation, Value, product
 from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.ops.binary import MUL
 from dmlc.ops.constant import constant_of
@@ -65,8 +66,8 @@ class DropIdleAttribute(Rule[_IdleAttributeMatch]):
     """
 
     name = "drop-idle-attribute"
-    roots = (OPAQUE,)
-    repairs = tuple(row.failure for row in _ROWS)
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
+    repairs: ClassVar[tuple[str, ...]] = tuple(row.failure for row in _ROWS)
 
     def match(self, node: Node, graph: Graph) -> _IdleAttributeMatch | None:
         a = node.attributes_as(OpaqueAttributes)
@@ -108,8 +109,8 @@ class ExplicitZeroPoints(Rule[Match]):
 
     name = "explicit-zero-points"
     optional = False
-    roots = (OPAQUE,)
-    repairs = ("quantized-sigmoid",)
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
+    repairs: ClassVar[tuple[str, ...]] = ("quantized-sigmoid",)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         if not is_opaque(node, "QLinearSigmoid", MICROSOFT) or len(node.operands) <= _ZERO_POINTS[0]:
@@ -143,8 +144,8 @@ class DropUnusedResult(Rule[_ResultsMatch]):
     """A result that nothing uses is left out where the provider does not take the node with it."""
 
     name = "drop-unused-result"
-    roots = (OPAQUE,)
-    repairs = ("skip-norm-results", "attention-present", "mha-scores")
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
+    repairs: ClassVar[tuple[str, ...]] = ("skip-norm-results", "attention-present", "mha-scores")
 
     def match(self, node: Node, graph: Graph) -> _ResultsMatch | None:
         a = node.attributes_as(OpaqueAttributes)
@@ -189,8 +190,8 @@ class SlicesOfGate(Rule[Match]):
 
     name = "slices-of-gate"
     optional = False
-    roots = (SPLIT,)
-    repairs = ("split-gate",)
+    roots: ClassVar[tuple[Operation, ...]] = (SPLIT,)
+    repairs: ClassVar[tuple[str, ...]] = ("split-gate",)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         (failure,) = self.repairs
@@ -245,8 +246,8 @@ class TileByExpand(Rule[Match]):
 
     name = "tile-by-expand"
     optional = False
-    roots = (TILE, OPAQUE)
-    repairs = ()
+    roots: ClassVar[tuple[Operation, ...]] = (TILE, OPAQUE)
+    repairs: ClassVar[tuple[str, ...]] = ()
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         if self.capabilities.kernel("Tile") is None or not node.operands:
@@ -298,8 +299,8 @@ class FullAttentionBias(Rule[Match]):
 
     name = "full-attention-bias"
     optional = False
-    roots = (OPAQUE,)
-    repairs = ("mha-bias-broadcast",)
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
+    repairs: ClassVar[tuple[str, ...]] = ("mha-bias-broadcast",)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         if not is_opaque(node, "MultiHeadAttention", MICROSOFT):

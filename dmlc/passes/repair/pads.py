@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
-from dmlc.ir import FOREIGN, Graph, Node, TensorType, Value
+from dmlc.ir import FOREIGN, Graph, Node, Operation, TensorType, Value
 from dmlc.ir.dtype import bool_, i64
 from dmlc.ops.constant import constant_of
 from dmlc.ops.move import PAD, SLICE, PadAttributes, SliceAttributes
@@ -29,8 +30,8 @@ class SliceNegativePads(Rule[_NegativePadsMatch]):
 
     name = "slice-negative-pads"
     optional = False
-    roots = (OPAQUE,)
-    repairs = ("pad-negative", "pad-negative-attribute")
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
+    repairs: ClassVar[tuple[str, ...]] = ("pad-negative", "pad-negative-attribute")
 
     def match(self, node: Node, graph: Graph) -> _NegativePadsMatch | None:
         if not is_opaque(node, "Pad") or all(self.capabilities.fault(f, "Pad") is None for f in self.repairs):

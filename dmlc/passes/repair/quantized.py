@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from msgspec.structs import replace
 
@@ -32,8 +33,8 @@ class KeepQuantizationApart(Rule[Match]):
 
     name = "keep-quantization-apart"
     optional = False
-    roots = (*_FUSED, *_EXTREMES, OPAQUE)
-    repairs = ("quantized-softmax", "quantized-extreme")
+    roots: ClassVar[tuple[Operation, ...]] = (*_FUSED, *_EXTREMES, OPAQUE)
+    repairs: ClassVar[tuple[str, ...]] = ("quantized-softmax", "quantized-extreme")
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         fused, extreme = self.repairs
@@ -111,8 +112,8 @@ class AxisForBlocks(Rule[Match]):
 
     name = "axis-for-blocks"
     optional = False
-    roots = (OPAQUE,)
-    repairs = ("quantize-blocks",)
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
+    repairs: ClassVar[tuple[str, ...]] = ("quantize-blocks",)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         (failure,) = self.repairs

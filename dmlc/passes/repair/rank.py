@@ -6,11 +6,11 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from dmlc.ir import FOREIGN, Attributes, Dim, Graph, Node, Value, product
+from dmlc.ir import FOREIGN, Attributes, Dim, Graph, Node, Operation, Value, product
 from dmlc.ops.binary import BINARY
 from dmlc.ops.choose import CAST, CLIP, WHERE
 from dmlc.ops.constant import constant_of
@@ -43,7 +43,7 @@ class MergeAxes(Rule[_MergedResultMatch]):
 
     optional = False
 
-    repairs = ("rank",)
+    repairs: ClassVar[tuple[str, ...]] = ("rank",)
 
     def match(self, node: Node, graph: Graph) -> _MergedResultMatch | None:
         limit = self.limit
@@ -100,7 +100,7 @@ class MergeElementwise(MergeAxes):
     """An elementwise node of more than 8 axes, between reshapes, is computed over merged neighbours."""
 
     name = "merge-elementwise-axes"
-    roots = (*BINARY, *UNARY, CAST, CLIP, WHERE, OPAQUE)
+    roots: ClassVar[tuple[Operation, ...]] = (*BINARY, *UNARY, CAST, CLIP, WHERE, OPAQUE)
 
     def takes(self, node: Node) -> bool:
         if node.op is not OPAQUE:
@@ -142,7 +142,7 @@ class MergeBeside(MergeAxes):
     """A concat, split, slice or cumulative sum of more than 8 axes, between reshapes: the axes beside its own merge."""
 
     name = "merge-axes-beside"
-    roots = (CONCAT, SPLIT, SLICE, CUMSUM)
+    roots: ClassVar[tuple[Operation, ...]] = (CONCAT, SPLIT, SLICE, CUMSUM)
 
     def runs(self, node: Node, graph: Graph) -> tuple[tuple[int, ...], ...]:
         """Its own axes stand alone; all others merge with their neighbours, those of size 1 with any."""
@@ -202,7 +202,7 @@ class MergeTransposed(MergeAxes):
     """A transpose of more than 8 axes, between reshapes, moves neighbours that stay together as one."""
 
     name = "merge-transposed-axes"
-    roots = (TRANSPOSE,)
+    roots: ClassVar[tuple[Operation, ...]] = (TRANSPOSE,)
 
     def runs(self, node: Node, graph: Graph) -> tuple[tuple[int, ...], ...]:
         """Axes of the result that are neighbours in the operand too; one of size 1 goes with what is before it."""

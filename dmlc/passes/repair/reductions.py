@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
 
-from dmlc.ir import Dim, Graph, Node, Value, product
+from dmlc.ir import Dim, Graph, Node, Operation, Value, product
 from dmlc.ir.dtype import i32, i64
 from dmlc.ops.binary import ADD, GREATER_EQUAL, LESS
 from dmlc.ops.choose import WHERE
@@ -40,8 +41,8 @@ class ShiftLogSumExp(Rule[Match]):
 
     name = "shift-log-sum-exp"
     optional = False
-    roots = (REDUCE_LOG_SUM_EXP,)
-    repairs = ("log-sum-exp",)
+    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_LOG_SUM_EXP,)
+    repairs: ClassVar[tuple[str, ...]] = ("log-sum-exp",)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:
@@ -59,7 +60,7 @@ class NarrowExtreme(Rule[Match]):
     name = "narrow-extreme"
     optional = False
     roots = EXTREMES
-    repairs = ("reduce-bytes-18",)
+    repairs: ClassVar[tuple[str, ...]] = ("reduce-bytes-18",)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         (failure,) = self.repairs
@@ -95,7 +96,7 @@ class ReduceManyAxes(Rule[Match]):
 
     name = "reduce-many-axes"
     optional = False
-    roots = (REDUCE_MAX, REDUCE_MEAN, OPAQUE)
+    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_MAX, REDUCE_MEAN, OPAQUE)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:
@@ -159,8 +160,8 @@ class TopKBySearch(Rule[Match]):
     """
 
     name = "top-k-by-search"
-    roots = (TOP_K,)
-    repairs = ()
+    roots: ClassVar[tuple[Operation, ...]] = (TOP_K,)
+    repairs: ClassVar[tuple[str, ...]] = ()
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         kernel, a = self.capabilities.kernel("TopK"), node.attributes_as(TopKAttributes)

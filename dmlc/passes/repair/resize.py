@@ -4,11 +4,12 @@ element."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import ClassVar
 
 import numpy as np
 from msgspec.structs import replace
 
-from dmlc.ir import Dim, Graph, Node, Value, product
+from dmlc.ir import Dim, Graph, Node, Operation, Value, product
 from dmlc.ir.dtype import f32, i64
 from dmlc.ops.constant import constant_of
 from dmlc.ops.move import SLICE, SliceAttributes
@@ -44,8 +45,8 @@ class ResizeOfMergedAxes(Rule[_ResizeMatch]):
 
     name = "merge-resize-axes"
     optional = False
-    roots = (OPAQUE,)
-    repairs = ("resize-rank",)
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
+    repairs: ClassVar[tuple[str, ...]] = ("resize-rank",)
 
     def match(self, node: Node, graph: Graph) -> _ResizeMatch | None:
         (failure,) = self.repairs
@@ -106,8 +107,8 @@ class ResizeByOneFactor(Rule[_PolicyMatch]):
 
     name = "resize-by-one-factor"
     optional = False
-    roots = (OPAQUE,)
-    repairs = ("resize-aspect",)
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
+    repairs: ClassVar[tuple[str, ...]] = ("resize-aspect",)
 
     def match(self, node: Node, graph: Graph) -> _PolicyMatch | Miss | None:
         policy = attribute_of(node, _POLICY, "stretch") if is_opaque(node, "Resize") else "stretch"
@@ -150,8 +151,8 @@ class FirstOfResized(Rule[_FirstMatch]):
     """A Resize to one element at PyTorch's coordinates takes the first element of the axis, which is cut out before."""
 
     name = "first-of-resized"
-    roots = (OPAQUE,)
-    repairs = ("resize-pytorch-pixel",)
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
+    repairs: ClassVar[tuple[str, ...]] = ("resize-pytorch-pixel",)
 
     def match(self, node: Node, graph: Graph) -> _FirstMatch | None:
         (failure,) = self.repairs

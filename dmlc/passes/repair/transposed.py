@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from dmlc.ir import FOREIGN, Graph, Node, TensorType, Value
+from dmlc.ir import FOREIGN, Graph, Node, Operation, TensorType, Value
 from dmlc.onnx_schema.transposed_conv import TransposedAxis, transposed_axes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.passes.node_maker import Maker
@@ -32,8 +32,8 @@ class ExplicitTransposedPads(Rule[_TransposedMatch]):
 
     name = "explicit-transposed-pads"
     optional = False
-    roots = (OPAQUE,)
-    repairs = ("conv-transpose-line", "conv-transpose-size", "conv-transpose-start")
+    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
+    repairs: ClassVar[tuple[str, ...]] = ("conv-transpose-line", "conv-transpose-size", "conv-transpose-start")
 
     def match(self, node: Node, graph: Graph) -> _TransposedMatch | None:
         if not is_opaque(node, "ConvTranspose") or all(

@@ -67,7 +67,7 @@ class GraphView:
         self, nodes: Sequence[NodeProto], outputs: Collection[str], fact_of: Callable[[str], Fact], opset: int
     ) -> None:
         self.nodes = nodes
-        self.outputs = frozenset(outputs)
+        self.outputs: frozenset[str] = frozenset(outputs)
         self.fact_of = fact_of
         self.opset = opset
         self.by_operator: dict[str, list[int]] = {}

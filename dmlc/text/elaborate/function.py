@@ -58,7 +58,7 @@ class DefFunction:
                 raise fail(codes.NOT_IN_FILE, f"{source.name} {what}", help=near or has)
         self.definition: Definition = own[chosen]
         self.name = chosen
-        self.comment = _comment(source, self.definition.line.span.line)
+        self.comment: str = _comment(source, self.definition.line.span.line)
 
     def call(
         self, graph: Graph, operands: Sequence[Argument], keywords: Mapping[str, Any], span: Span | None

@@ -33,8 +33,8 @@ class ModelReader:
         self.unit = unit
         self.model = model
         self.bounds = bounds
-        self.frame = Frame()
-        self.is_whole = True  # the types of all inputs were understood
+        self.frame: Frame = Frame()
+        self.is_whole: bool = True  # the types of all inputs were understood
         self.types: dict[str, TensorType | None] = {}  # types of results; None where none is written, or it is wrong
 
     def read(self) -> None:

@@ -51,7 +51,7 @@ class LibraryError(DmlcError):
         self, diagnostics: Diagnostic | Iterable[Diagnostic], library: LibraryItems | None = None, *, exit_code: int = 1
     ) -> None:
         super().__init__(diagnostics, exit_code=exit_code)
-        self.library = library or LibraryItems((), ())
+        self.library: LibraryItems = library or LibraryItems((), ())
 
 
 class _File:

@@ -6,7 +6,7 @@ The patterns are the terminals of ``dml.lark``. Mistakes are collected, so that 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from dmlc.diagnostics import Diagnostic, Source
@@ -44,8 +44,8 @@ class Patterns:
         # A quote that is never closed takes the rest of the line.
         groups = "|".join([f"(?P<{t.name}>{t.pattern.to_regexp()})" for t in pieces])
         pattern = re.compile(rf"[ \t]*(?:{groups}|(?P<BAD>[\"`].*|.))")
-        self.scan = pattern.finditer
-        self.names = {number: name for name, number in pattern.groupindex.items()}
+        self.scan: Callable[[str], Iterator[re.Match[str]]] = pattern.finditer
+        self.names: dict[int, str] = {number: name for name, number in pattern.groupindex.items()}
 
 
 def _order(terminal: Any) -> tuple[Any, ...]:
@@ -63,7 +63,7 @@ class Lexed:
     __slots__ = ("comments", "problems", "source", "tokens")
 
     def __init__(self, source: Source) -> None:
-        self.source = source
+        self.source: Source = source
         self.tokens: list[Token] = []
         self.comments: list[Token] = []
         self.problems: list[Diagnostic] = []
@@ -87,16 +87,16 @@ class Lexer:
     """The lexer at work: ``run`` fills ``out``."""
 
     def __init__(self, source: Source, limits: Limits) -> None:
-        self.out = Lexed(source)
+        self.out: Lexed = Lexed(source)
         self.limits = limits
-        self.most = limits.nesting
-        self.tokens = self.out.tokens
-        self.inserted = 0  # tokens that no text stands for: ends of statements, what a bracket left open
+        self.most: int = limits.nesting
+        self.tokens: list[Token] = self.out.tokens
+        self.inserted: int = 0  # tokens that no text stands for: ends of statements, what a bracket left open
         self.open: list[Token] = []  # brackets
-        self.nesting = 0  # number of them that are not braces
-        self.bad_line = 0
-        self.use_line = 0  # the last line that began with use, outside of all brackets
-        self.is_lost = False  # a quote that is not closed has taken brackets along
+        self.nesting: int = 0  # number of them that are not braces
+        self.bad_line: int = 0
+        self.use_line: int = 0  # the last line that began with use, outside of all brackets
+        self.is_lost: bool = False  # a quote that is not closed has taken brackets along
         self.special: dict[str, Callable[[Token], Token]] = {
             "NUMBER": self.number,
             "BAD": self.bad,

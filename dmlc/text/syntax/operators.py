@@ -45,8 +45,8 @@ class Signed:
     __slots__ = ("depth", "operand", "sign")
 
     def __init__(self, sign: Token, operand: Any) -> None:
-        self.sign = sign
-        self.operand = operand
+        self.sign: Token = sign
+        self.operand: Any = operand
         self.depth: int = 1 + operand.depth if operand.__class__ is Signed else 1
 
 

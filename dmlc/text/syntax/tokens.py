@@ -27,8 +27,8 @@ class Token(Span):
         self, source: Source, line: int, column: int, end_line: int, end_column: int, type: str, text: str
     ) -> None:
         super().__init__(source, line, column, end_line, end_column)
-        self.type = type
-        self.text = text
+        self.type: str = type
+        self.text: str = text
 
     @property
     def span(self) -> Span:

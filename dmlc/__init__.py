@@ -56,8 +56,9 @@ _NAMES, _load, _ = lazy_names(
         "verifying.verdict": ("Verdict",),
     },
 )
-#: Modules that users reach as attributes, without an import of their own.
-_MODULES = ("api", "debugging", "std", "testing", "verifying")
+#: Packages that users reach as attributes, without an import of their own. ``std`` holds operations; the others are not
+#: among the names that completion shows.
+_PACKAGES = ("std", "api", "debugging", "testing", "verifying")
 
 
 def __getattr__(name: str) -> object:
@@ -66,7 +67,7 @@ def __getattr__(name: str) -> object:
         return sorted({*_NAMES, *importlib.import_module("dmlc.builder").PUBLIC} - {"bool", "compile"})
     if name in _NAMES:
         return _load(name)
-    if name in _MODULES:
+    if name in _PACKAGES:
         return importlib.import_module(f"dmlc.{name}")
     # `from dmlc import text` asks for the name first: no reason to load the builder
     if name.startswith("_") or importlib.machinery.PathFinder.find_spec(f"dmlc.{name}", __path__):
@@ -85,5 +86,5 @@ def _printer() -> object:
 
 
 def __dir__() -> list[str]:
-    """The public names: those of the stub."""
-    return sorted({*_NAMES, *_MODULES, *importlib.import_module("dmlc.builder.operations").__all__})
+    """The operations, the commands and their records."""
+    return sorted({*_NAMES, "std", *importlib.import_module("dmlc.builder.operations").__all__})

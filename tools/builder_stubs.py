@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import importlib
 import re
+import textwrap
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from dmlc import std
+from dmlc.api.functions import Function
 from dmlc.builder import operations
 from dmlc.builder.functions import VARIADIC_RESULTS, python_name, results_name
 from dmlc.ir import Operation
@@ -22,6 +25,7 @@ from tools.generated_files import write_or_compare
 _PACKAGE_FOLDER = Path(__file__).parents[1] / "dmlc"
 OPERATIONS_STUB = _PACKAGE_FOLDER / "builder" / "operations.pyi"
 PACKAGE_STUB = _PACKAGE_FOLDER / "__init__.pyi"
+STD_STUB = _PACKAGE_FOLDER / "std" / "__init__.pyi"
 #: The packages whose names are all loaded lazily.
 LAZY_PACKAGES = ("debugging", "importers", "verifying")
 
@@ -36,6 +40,14 @@ from dmlc.ir import Array, DimExpr
 '''
 
 
+_STD_HEAD = '''\
+"""Written by ``python -m tools.builder_stubs --write`` from the blocks of this folder; a test compares them."""
+
+from typing import Any
+
+from dmlc.builder.tensor import Tensor, TensorLike
+'''
+
 _DOCSTRING = '''\
 """Written by ``python -m tools.builder_stubs --write``; a test holds it to what the package gives."""
 '''
@@ -44,7 +56,7 @@ _DOCSTRING = '''\
 def package_stub() -> str:
     """The stub of ``dmlc`` itself."""
     package = importlib.import_module("dmlc")
-    names = {name: ("dmlc", name) for name in package._MODULES}
+    names = {name: ("dmlc", name) for name in package._PACKAGES}
     names |= {name: place for name, place in package._NAMES.items() if name != "bool"}  # Python's bool
     names |= {name: ("dmlc.builder.operations", name) for name in operations.__all__}
     head = f"{_DOCSTRING}\n# ruff: noqa: A004\n"
@@ -60,7 +72,25 @@ def lazy_stub(package: str) -> str:
 def stubs() -> dict[Path, str]:
     """The text of each stub by its path."""
     lazy = {_PACKAGE_FOLDER / package / "__init__.pyi": lazy_stub(f"dmlc.{package}") for package in LAZY_PACKAGES}
-    return {OPERATIONS_STUB: operations_stub(), PACKAGE_STUB: package_stub(), **lazy}
+    return {OPERATIONS_STUB: operations_stub(), PACKAGE_STUB: package_stub(), STD_STUB: std_stub(), **lazy}
+
+
+def std_stub() -> str:
+    """The stub of ``dmlc.std``: a function for each block."""
+    functions = "".join(f"\n{_block(getattr(std, name))}" for name in dir(std))
+    return f"{_STD_HEAD}{functions}"
+
+
+def _block(block: Function) -> str:
+    parameters = list(block.__signature__.parameters.values())
+    lines = [f"    {p.name}: TensorLike,\n" for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    keywords = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
+    lines += ["    *,\n"] if keywords else []
+    for p in keywords:
+        kind = "bool" if isinstance(p.default, bool) else "int" if p.name == "axis" else "float"
+        lines.append(f"    {p.name}: {'Any' if p.default is p.empty else f'{kind} = {p.default}'},\n")
+    summary = textwrap.fill(block.__doc__ or "", 110, subsequent_indent="    ")
+    return f'def {block.__name__}(\n{"".join(lines)}) -> Tensor:\n    """{summary}"""\n'
 
 
 def operations_stub() -> str:

@@ -8,11 +8,12 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dmlc.api.arguments import check_arguments
 from dmlc.api.foreign_models import foreign_model
 from dmlc.api.sources import Choice, choice_of, model_reader, used_model
+from dmlc.codegen.numpy.names import PythonNames, identifier
 from dmlc.diagnostics import Source, Span
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Graph
@@ -28,20 +29,42 @@ if TYPE_CHECKING:
     from dmlc.text.elaborate.function import DefFunction
 
 
-class Function:
-    """An ONNX model, or a def, that is called on tensors of the builder: one result, or a tuple of them."""
+#: A parameter: its name in the model or the def, true if it is given by name alone, and its default.
+_Parameter: TypeAlias = "tuple[str, bool, Any]"
+_REQUIRED = inspect.Parameter.empty
 
-    def __init__(self, name: str, signature: inspect.Signature, doc: str, *, loose: bool) -> None:
+
+class Function:
+    """An ONNX model, or a def, that is called on tensors of the builder: one result, or a tuple of them.
+
+    Names that Python cannot write are near ones in its signature, and may be given by those: ``in_`` for ``in``.
+    """
+
+    def __init__(self, name: str, parameters: Sequence[_Parameter], doc: str, *, loose: bool) -> None:
         self.__name__ = self.__qualname__ = name
-        self.__signature__ = signature
         self.__doc__ = doc
         self._loose = loose
+        names = PythonNames(own for own, _, _ in parameters if identifier(own) == own)
+        written = [own if identifier(own) == own else names.add(identifier(own)) for own, _, _ in parameters]
+        self._own_names = {name: own for name, (own, _, _) in zip(written, parameters, strict=True)}
+        kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        self.__signature__: inspect.Signature = inspect.Signature(
+            [
+                inspect.Parameter(name, kinds[by_name], default=default)
+                for name, (_, by_name, default) in zip(written, parameters, strict=True)
+            ]
+        )
 
     def __call__(self, *operands: TensorLike | None, **keywords: Any) -> Any:
         """Add the nodes to the graph of the operands. Raises ``DmlcError`` that names the caller's Python line."""
         from dmlc.builder.called import call_nodes
 
-        return call_nodes(self.__name__, self.add, operands, keywords, loose=self._loose)
+        return call_nodes(self.__name__, self.add, operands, self._named(keywords), loose=self._loose)
+
+    def _named(self, keywords: Mapping[str, Any]) -> dict[str, Any]:
+        """The keywords under the names of the model or the def; one that is given twice keeps both."""
+        own = {name: self._own_names.get(name, name) for name in keywords}
+        return {name if own[name] in keywords else own[name]: value for name, value in keywords.items()}
 
     def add(
         self, graph: Graph, operands: Sequence[Any], keywords: Mapping[str, Any], span: Span | None = None
@@ -56,13 +79,10 @@ class Function:
 class _ModelCall(Function):
     def __init__(self, model: CallableModel, name: str) -> None:
         self._model = model
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        inputs = [info for info in model.inputs if info.name.isidentifier()]
-        parameters = [inspect.Parameter(info.name, kind) for info in inputs if not info.has_default]
-        defaults = [info for info in inputs if info.has_default]
-        parameters += [inspect.Parameter(info.name, inspect.Parameter.KEYWORD_ONLY, default=None) for info in defaults]
+        parameters: list[_Parameter] = [(info.name, False, _REQUIRED) for info in model.inputs if not info.has_default]
+        parameters += [(info.name, True, None) for info in model.inputs if info.has_default]
         doc = f"The ONNX model {model.title}; its results are {', '.join(model.outputs)}."
-        super().__init__(name, inspect.Signature(parameters), doc, loose=False)
+        super().__init__(name, parameters, doc, loose=False)
 
     def add(
         self, graph: Graph, operands: Sequence[Any], keywords: Mapping[str, Any], span: Span | None = None
@@ -74,15 +94,15 @@ class _DefCall(Function):
     def __init__(self, function: DefFunction) -> None:
         self._function = function
         line = function.definition.line
-        parameters = [inspect.Parameter(name.text, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in line.parameters]
+        parameters: list[_Parameter] = [(name.text, False, _REQUIRED) for name in line.parameters]
         for keyword in line.keywords:
-            default = inspect.Parameter.empty if keyword.default is None else _default(keyword.default.span)
-            parameters.append(inspect.Parameter(keyword.name.text, inspect.Parameter.KEYWORD_ONLY, default=default))
-        super().__init__(function.name, inspect.Signature(parameters), function.comment, loose=True)
+            default = _REQUIRED if keyword.default is None else _default(keyword.default.span)
+            parameters.append((keyword.name.text, True, default))
+        super().__init__(function.name, parameters, function.comment, loose=True)
 
     def __call__(self, *operands: TensorLike | None, **keywords: Any) -> Any:
         names = [name.text for name in self._function.definition.line.parameters]
-        found = list(operands)
+        found, keywords = list(operands), self._named(keywords)
         for name in names[len(found) :]:
             if name not in keywords:
                 break

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 import dmlc
 from dmlc.diagnostics import Diagnostic, DmlcError, Source
-from dmlc.text.standard_library import std_blocks
+from dmlc.text.standard_library import std_blocks, std_page
 from tests.rows import each_row
 
 BACKBONE = """
@@ -189,3 +190,34 @@ def test_files_are_told_by_content(folder: Path) -> None:
     feat, _ = dmlc.function(folder / "backbone.dml", "trunk")(g.input("x", "f32", (2, 4)))
     g.output("y", feat)
     assert dmlc.compile(g).to_onnx().graph.node[0].name.startswith("trunk/")
+
+
+def test_names_that_python_cannot_write_have_near_ones(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]>\nm (float[2] in, float[2] b, float[2] b_1) => (float[2] y) '
+        "{ t = Sub(in, b)\n y = Mul(t, b_1) }"
+    )
+    model.graph.input[1].name = model.graph.node[0].input[1] = "b.1"
+    add = dmlc.function(model)
+    assert str(inspect.signature(add)) == "(in_, b_1_2, b_1)"
+    g = dmlc.Graph("g")
+    a, b, c = [g.input(name, "f32", (2,)) for name in "abc"]
+    for number, y in enumerate([add(a, b, c), add(in_=a, b_1_2=b, b_1=c), add(**{"in": a, "b.1": b, "b_1": c})]):
+        g.output(f"y{number}", y)
+    assert error_of(lambda: add(a, c, in_=a, **{"in": b})).code.id.startswith("E03")
+    found = dmlc.compile(g).run({"a": np.ones(2, "f4"), "b": np.full(2, 3, "f4"), "c": np.full(2, 5, "f4")}, "cpu")
+    assert [array.tolist() for array in found.values()] == [[-10.0, -10.0]] * 3
+    (tmp_path / "b.dml").write_text("def f(x, *, lambda=1) {\n    return x * lambda\n}\n")
+    scaled = dmlc.function(tmp_path / "b.dml")
+    assert str(inspect.signature(scaled)) == "(x, *, lambda_=1)"
+    g = dmlc.Graph("g")
+    g.output("y", scaled(g.input("x", "f32", (2,)), lambda_=4))
+    assert dmlc.compile(g).run({"x": np.ones(2, np.float32)}, "cpu")["y"].tolist() == [4.0, 4.0]
+
+
+def test_signatures_and_documentation_are_those_of_the_blocks() -> None:
+    for name in dir(dmlc.std):
+        block, page = getattr(dmlc.std, name), std_page(name)
+        assert (block.__name__, block.__doc__) == (name, page.summary)
+        written = f"{name}{inspect.signature(block)}".replace("=True", "=true").replace("=False", "=false")
+        assert re.sub(r"1e-0(\d)", r"1e-\1", written) == page.signature

@@ -1,4 +1,4 @@
-"""argmax and argmin: as one search, by comparing slices, or inner axes first; big ones in blocks."""
+"""argmax and argmin: as one search, or inner axes first; big ones in blocks."""
 
 from __future__ import annotations
 
@@ -6,14 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import ClassVar
 
-import numpy as np
-
 from dmlc.ir import DType, Graph, Node, Operation, Value, product
-from dmlc.ir.dtype import i64, u8
-from dmlc.ops.binary import ADD, GREATER, GREATER_EQUAL, LESS, LESS_EQUAL, MAX, MIN
-from dmlc.ops.choose import WHERE
+from dmlc.ir.dtype import i64
+from dmlc.ops.binary import ADD
 from dmlc.ops.index import GATHER_ELEMENTS, IndexAttributes
-from dmlc.ops.move import SPLIT, SplitAttributes
 from dmlc.ops.reduce import ReduceAttributes
 from dmlc.ops.select import ARGMAX, ARGMIN, EXTREME_OF
 from dmlc.passes.choose_lowering import blocks
@@ -33,9 +29,6 @@ from dmlc.passes.choose_lowering.search import (
 )
 from dmlc.passes.choose_lowering.view import View
 
-#: A chain of more slices than this is never the fastest.
-_MOST_SLICES = 16
-
 
 class SearchAsItStands(Standing):
     """ArgMax of the axes as one, brought together by a transpose where others lie between."""
@@ -47,81 +40,6 @@ class SearchAsItStands(Standing):
         shape, home = view.at(sizes), self.capabilities.compute_dtype(node.op, dtype) or i64
         frame = frame_steps(node, view) if len(arg_of(node).axes) > 1 else []
         return [*frame, *cast_steps(dtype, home, math.prod(shape)), *search_steps(home, view, shape)]
-
-
-class CompareSlices(Plan):
-    """An arg search over a few places becomes a chain of comparisons of slices."""
-
-    name: ClassVar[str] = "compare-slices"
-    roots: ClassVar[tuple[Operation, ...]] = (ARGMAX, ARGMIN)
-
-    def applies(self, node: Node, graph: Graph) -> str | None:
-        view = arg_view(node)
-        if len(view.groups) > 1:
-            return "the axes stand apart"
-        size = view.sizes[view.groups[0]]
-        if not isinstance(size, int) or not 2 <= size <= _MOST_SLICES:
-            return f"{size} slices are not 2 to {_MOST_SLICES}"
-        if self._home(node) is None:
-            return f"slices of {node.operand(0).type.dtype} cannot be chosen from"
-        return may_be_empty(self.capabilities, graph, view.sizes)
-
-    def _home(self, node: Node) -> DType | None:
-        compare, choose = (GREATER, MAX) if node.op is ARGMAX else (LESS, MIN)
-        dtype = node.operand("x").type.dtype
-        if self.capabilities.has_kernel(compare, dtype) and (
-            self.capabilities.has_kernel(choose, dtype) or self.capabilities.has_kernel(WHERE, dtype)
-        ):
-            return dtype
-        return home_of(self.capabilities, dtype, compare, choose)
-
-    def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
-        view, home, dtype = arg_view(node), self._home(node), node.operand("x").type.dtype
-        assert home is not None
-        shape = view.at(sizes)
-        (segment,) = view.groups
-        slices, count = shape[segment], math.prod(shape)
-        each = count // slices
-        out = [*frame_steps(node, view), *cast_steps(dtype, home, count)]
-        out.append(Step("Split", home, count, count, math.prod(shape[segment + 1 :])))
-        out += [Step("Greater", home, 2 * each, each, each)] * (slices - 1)
-        out += [Step("Where", u8, each, each, each)] * (slices - 2)
-        chooser = "Max" if self.capabilities.has_kernel(MAX, home) else "Where"
-        out += [Step(chooser, home, 2 * each, each, each)] * (slices - 2)
-        return [*out, Step("Cast", u8, each, each, each)]
-
-    def build(self, node: Node, make: Maker) -> Sequence[Value]:
-        view, home = arg_view(node), self._home(node)
-        assert home is not None
-        (segment,) = view.groups
-        size = view.sizes[segment]
-        assert isinstance(size, int)
-        x = make.reshape(make.cast(node.operand("x"), home), view.sizes)
-        parts = make.rewriter.add_node(SPLIT, [x], SplitAttributes(axis=segment, sizes=(1,) * size)).results
-        best, place = parts[0], None
-        for i, part in enumerate(parts[1:], 1):
-            wins = make(_beats(node), part, best)
-            if place is None:
-                place = make.cast(wins, u8)
-            else:
-                place = make(WHERE, wins, make.constant(np.uint8(i), u8), place)
-            if i + 1 < size:
-                best = self._better(node, make, wins, part, best)
-        assert place is not None
-        return [make.cast(make.reshape(place, node.result.shape), arg_of(node).dtype)]
-
-    def _better(self, node: Node, make: Maker, wins: Value, part: Value, best: Value) -> Value:
-        choose = MAX if node.op is ARGMAX else MIN
-        if self.capabilities.has_kernel(choose, part.type.dtype):
-            return make(choose, part, best)
-        return make(WHERE, wins, part, best)
-
-
-def _beats(node: Node) -> Operation:
-    last = arg_of(node).ties == "last"
-    if node.op is ARGMAX:
-        return GREATER_EQUAL if last else GREATER
-    return LESS_EQUAL if last else LESS
 
 
 class InnerFirst(Plan):
@@ -186,4 +104,4 @@ class InnerFirst(Plan):
         return [make.cast(make.reshape(index, node.result.shape), arg_of(node).dtype)]
 
 
-PLANS: Sequence[type[Plan]] = (SearchAsItStands, *blocks.PLANS, CompareSlices, InnerFirst)
+PLANS: Sequence[type[Plan]] = (SearchAsItStands, *blocks.PLANS, InnerFirst)

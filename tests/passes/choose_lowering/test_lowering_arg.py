@@ -18,7 +18,6 @@ PLANS = (
     "blocked-argmax",
     "fine-blocked-argmax",
     "coarse-blocked-argmax",
-    "compare-slices",
     "inner-first-argmax",
 )
 #: Each way in which kept and searched axes can stand; axes of size 1 among them.
@@ -106,7 +105,6 @@ BIG = [
     ((8, 32, 8, 64), [1, 3], "blocked-argmax"),
     ((8, 32, 8, 64), [0, 2], "blocked-argmax"),
     ((512, 512), [0], "blocked-argmax"),
-    ((4, 3, 64, 64), [1], "compare-slices"),
     ((65536,), [0], "blocked-argmax"),
 ]
 
@@ -153,7 +151,7 @@ def test_small_ones_stay(shape: tuple[int, ...], axes: list[int]) -> None:
 def test_a_prime_axis_stays() -> None:
     program = one("argmax", (13, 4096), [0])
     assert fired(program) == []
-    assert "13 cannot be divided" in program.remarks[-1].reason()
+    assert operators(program).count("ArgMax") == 1
 
 
 def test_a_part_of_a_blocked_search_may_be_blocked_again() -> None:

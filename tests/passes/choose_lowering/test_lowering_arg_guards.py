@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pytest
 
 import dmlc
 
@@ -38,15 +37,6 @@ def rules(program: dmlc.Program) -> list[str]:
 
 def operators(program: dmlc.Program) -> list[str]:
     return [node.op_type for node in program.to_onnx().graph.node]
-
-
-@pytest.mark.parametrize("dtype", ["float16", "int16"])
-def test_slices_of_what_is_compared_or_chosen_nowhere_are_cast_before(dtype: str) -> None:
-    """Half floats are not compared, small integers are, but none of two is chosen: one cast of all serves both."""
-    program = compiled((64, 3), ("argmax", [1]), dtype=dtype, only_rules=["compare-slices"])
-    assert operators(program) == ["Cast", "Split", "Greater", "Cast", "Max", "Greater", "Where", "Cast"]
-    x = np.random.default_rng(0).integers(-3, 3, (64, 3)).astype(dtype)
-    np.testing.assert_array_equal(program.run({"x": x}, "cpu")["y0"], x.argmax(1).reshape(-1, 1))
 
 
 def test_winners_along_an_inner_axis_are_reduced_not_gathered() -> None:

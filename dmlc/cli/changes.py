@@ -10,7 +10,7 @@ from onnx import ModelProto
 
 from dmlc import api
 from dmlc.cli.console import human_bytes
-from dmlc.cli.report import ModelColumn
+from dmlc.cli.model_comparison import ModelColumn
 from dmlc.diagnostics.counted import counted
 from dmlc.onnx_schema.nested import all_nodes
 from dmlc.placement.node import CPU, OF_SHAPES, OPEN_SIZES, PROVIDER

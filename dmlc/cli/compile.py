@@ -66,6 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--dry-run", action="store_true", help="do all but writing")
     group.add_argument("--diff", action="store_true", help="show the graph's text before and after as a unified diff")
     group.add_argument("--ledger", metavar="OUT.json", help="write every rewrite that was applied")
+    group.add_argument("--report", metavar="OUT.html", help="write a page about the compilation, as dmlc report does")
     group.add_argument("--list-rules", action="store_true", help="list the rewrites by name; no SRC is needed")
     group.add_argument("--verify", type=int, metavar="N", help="compare SRC and the result on N seeded inputs")
     group.add_argument("--verify-seed", type=int, default=0, metavar="SEED", help="the seed of those (default: 0)")
@@ -113,6 +114,12 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if args.diff:
         console.result(_diff(program))
     _report(args, console, program, _Written(kind, output, size, seconds, inputs), source, verdict)
+    if args.report is not None and not args.dry_run:
+        from dmlc.cli.report_facts import write_page
+
+        plain = None if program.source_graph.joined is None else as_written(args, program, source)
+        size = write_page(args, args.report, program, plain, verdict, inputs)
+        console.say(f"{args.report}: {human_bytes(size, short=True)}")
     return 0
 
 
@@ -145,6 +152,8 @@ def _check_usage(args: argparse.Namespace, console: Console, kind: str, output: 
     if args.style is not None and kind != "numpy":
         raise UsageError(f"--style is for NumPy code, and OUT is {kind}")
     args.style = args.style or "plain"
+    if args.report is not None:
+        _check_report(args, kind, output)
     if args.verify is not None and args.verify < 1:
         raise UsageError(f"--verify takes a number of inputs, 1 or more, not {args.verify}")
     if args.profile:
@@ -162,6 +171,16 @@ def _check_usage(args: argparse.Namespace, console: Console, kind: str, output: 
             raise UsageError("--ledger takes a file; --format json says where the ledger is of use on stdout")
         check_apart("--ledger", args.ledger, "SRC", args.source)
         check_apart("--ledger", args.ledger, "OUT", output)
+
+
+def _check_report(args: argparse.Namespace, kind: str, output: str) -> None:
+    from dmlc.cli.report_facts import check_page
+
+    check_page(args.report)
+    if kind != "onnx" or args.profile:
+        raise UsageError(f"--report is about one ONNX model, not about {'--profile' if args.profile else kind}")
+    check_apart("--report", args.report, "SRC", args.source)
+    check_apart("--report", args.report, "OUT", output)
 
 
 def check_apart(what: str, path: str, other: str, taken: str) -> None:
@@ -295,9 +314,9 @@ def _report_model(
     """Print the effect on an ONNX model, and add it to the fields of the document. It loads onnx's inference, which
     code for NumPy does without."""
     from dmlc.cli.compile_view import first_line, rewritten_text, table_text
+    from dmlc.cli.model_comparison import compare, comparison_json
     from dmlc.cli.next_steps import requires_line, sizes_step, steps_text
     from dmlc.cli.placement_view import requirements_of, transfers_json
-    from dmlc.cli.report import compare, comparison_json
 
     is_model = program.source_model is not None or program.source_graph.joined is not None
     plain = as_written(args, program, source) if is_model or console.json or console.verbose else None

@@ -11,7 +11,7 @@ from dmlc.cli.amounts import amount_at, amount_text
 from dmlc.cli.changes import copies_reason, cpu_reason, file_reason, fused_reason, growth_reason, left_cpu
 from dmlc.cli.console import human_bytes
 from dmlc.cli.layout import WIDTH, terminal_width, wrapped
-from dmlc.cli.report import ModelColumn, ModelComparison
+from dmlc.cli.model_comparison import ModelColumn, ModelComparison
 from dmlc.diagnostics.counted import counted
 from dmlc.ir import Dim
 from dmlc.placement.node import CPU, PROVIDER
@@ -89,7 +89,8 @@ def compared_rows(
 
     def add(name: str, old: Dim | None, new: Dim | None, why: Callable[[], str], *, as_bytes: bool = False) -> None:
         at = ""
-        if old != new and not (isinstance(old, int) and isinstance(new, int)):
+        is_compared = old != new or (verbose and sizes)
+        if is_compared and not (isinstance(old, int) and isinstance(new, int)):
             old_fixed, new_fixed = amount_at(old, sizes), amount_at(new, sizes)
             if old_fixed is None or new_fixed is None:
                 if verbose:

@@ -39,6 +39,7 @@ GROUPS = {
         "explain": "explain a code, an operation, a rule, a word, or the rewrites of a program",
         "inspect": "show the inputs, outputs, dims and nodes of a program or a model",
         "graph": "draw the graph of a program or a model by where its nodes run",
+        "report": "write a page about a compilation, for people who did not run it",
         "ops": "list the operations, or show one",
         "targets": "list the targets, or show one",
         "doctor": "report the installed libraries and devices, and the missing ones",

@@ -10,9 +10,9 @@ from dmlc.cli.check_view import details, first_line, where_rows, where_table
 from dmlc.cli.compile_view import compared_rows, rewritten_text, table_text
 from dmlc.cli.compile_view import first_line as first_line_of
 from dmlc.cli.counts import operations
+from dmlc.cli.model_comparison import ModelComparison, column
 from dmlc.cli.next_steps import requires_line
 from dmlc.cli.placement_view import requirements_of
-from dmlc.cli.report import ModelComparison, column
 from dmlc.codegen import dml
 from dmlc.diagnostics import DmlcError
 from dmlc.diagnostics.counted import counted

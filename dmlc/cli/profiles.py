@@ -11,7 +11,7 @@ from dmlc import api
 from dmlc.cli.compile_view import first_line
 from dmlc.cli.console import Console, UsageError
 from dmlc.cli.counts import as_written
-from dmlc.cli.report import compare, comparison_json
+from dmlc.cli.model_comparison import compare, comparison_json
 from dmlc.cli.source import compile_source, open_source
 from dmlc.diagnostics import Diagnostic
 from dmlc.diagnostics.counted import counted

@@ -1,86 +1,63 @@
-"""Effect of a compilation as data: a model before and after, and the same as JSON."""
+"""Write a page about the compilation of a program or a model, for people who did not run the command.
+
+It has the counts before and after, the graphs, the rewrites and a verification, in one HTML file that loads nothing.
+Pictures need `pip install "dmlc[report]"`; without it lists take their place.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+import argparse
 
-import onnx
-from msgspec import Struct
+from dmlc.cli.compile import check_apart
+from dmlc.cli.console import Console, UsageError, human_bytes
+from dmlc.cli.counts import as_written
+from dmlc.cli.layout import wrapped
+from dmlc.cli.options import add_compile_options, add_report_options, add_source
+from dmlc.cli.report_facts import check_page, write_page
+from dmlc.cli.source import compile_source, open_source
+from dmlc.ir.answers import Answer
 
-from dmlc import api
-from dmlc.cli.placement_view import size_json
-from dmlc.inference.model_facts import types_by_name
-from dmlc.ir import TensorType
-from dmlc.placement.report import Placement, placement
-from dmlc.placement.statistics import Statistics, statistics
-from dmlc.targets import Target
+_INPUTS = 2
 
 
-class ModelColumn(Struct, frozen=True):
-    """A model: its statistics, its placement (None for a target without a provider), the bytes of its file."""
+class ReportAnswer(Answer, frozen=True):
+    """The page that was written. ``verdict`` is null where nothing was verified."""
 
-    model: onnx.ModelProto
-    facts: Statistics
-    placed: Placement | None
-    size: int
-
-
-class ModelComparison(Struct, frozen=True):
-    """A model before and after. ``before`` is None where there is no ONNX model of the program as written."""
-
-    before: ModelColumn | None
-    after: ModelColumn
-    seconds: float
+    source: str
+    output: str
+    target: str
+    bytes: int
+    verdict: str | None
 
 
-def column(
-    model: onnx.ModelProto,
-    types: Mapping[str, TensorType],
-    size: int,
-    target: Target,
-    placed: Placement | None = None,
-) -> ModelColumn:
-    """The column of a model whose values have these types; ``placed`` is its placement, where that is known."""
-    if placed is None and target.provider is not None:
-        placed = placement(model, target, types=types)
-    return ModelColumn(model, statistics(model, types, target, placed), placed, size)
+ANSWERS = (ReportAnswer,)
 
 
-def compare(program: api.Program, source: str, size: int, seconds: float, plain: api.Program | None) -> ModelComparison:
-    """Compare a compiled program with the model that was imported, or with ``plain``, the program ``as_written``."""
-    made, target = api.emitted(program, "onnx"), program.target
-    placed = None if target.provider is None else program.placement()
-    after = column(made.payload, made.types, size, target, placed)
-    if program.source_model is not None:
-        types, before_size = types_by_name(program.source_graph), Path(source).stat().st_size
-        return ModelComparison(column(program.source_model, types, before_size, target), after, seconds)
-    if plain is None:
-        return ModelComparison(None, after, seconds)
-    written = api.emitted(plain, "onnx")
-    before = column(written.payload, written.types, written.payload.ByteSize(), target)
-    return ModelComparison(before, after, seconds)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_source(parser)
+    parser.add_argument("-o", "--output", metavar="OUT.html", required=True, help="the page to write")
+    help = f"compare SRC and the result on N seeded inputs (default: {_INPUTS}); 0 leaves it out"
+    parser.add_argument("--verify", type=int, default=_INPUTS, metavar="N", help=help)
+    add_compile_options(parser)
+    add_report_options(parser)
 
 
-def comparison_json(found: ModelComparison) -> dict[str, Any]:
-    """The same as plain data: sizes that depend on dims as expressions, unknown ones as null."""
-    before = None if found.before is None else _plain(found.before)
-    return {"before": before, "after": _plain(found.after), "seconds": round(found.seconds, 3)}
-
-
-def _plain(side: ModelColumn) -> dict[str, Any]:
-    facts, is_placed = side.facts, side.placed is not None
-    return {
-        "nodes": facts.nodes,
-        "total": facts.total,
-        "on_cpu": facts.on_cpu if is_placed else None,
-        "copies": facts.copies if is_placed else None,
-        "fused_graphs": facts.fused_graphs if is_placed else None,
-        "dispatches": size_json(facts.dispatches),
-        "bytes_moved": size_json(facts.bytes_moved),
-        "unknown": facts.unknown,
-        "opset": facts.opset,
-        "bytes": side.size,
-        "external_bytes": facts.external_bytes,
-    }
+def run(args: argparse.Namespace, console: Console) -> int:
+    check_page(args.output)
+    check_apart("OUT", args.output, "SRC", args.source)
+    if args.verify < 0:
+        raise UsageError(f"--verify takes a number of inputs, 0 or more, not {args.verify}")
+    source = open_source(args)
+    with console.progress(args.source) as progress:
+        program = compile_source(args, source=source, progress=progress)
+        progress("making code")
+        plain = None if program.source_graph.joined is None else as_written(args, program, source)
+        progress("verifying")
+        verdict = program.verify(args.verify) if args.verify else None
+        progress("drawing")
+        size = write_page(args, args.output, program, plain, verdict, {})
+    answer = None if verdict is None else verdict.answer
+    words = "" if verdict is None else wrapped(verdict.headline(), "  ")
+    console.say(f"{args.output}: {human_bytes(size, short=True)}\n{words}")
+    console.document(ReportAnswer(args.source, args.output, program.target.name, size, answer))
+    return 0

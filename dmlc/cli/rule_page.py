@@ -85,22 +85,23 @@ def explain_rule(rule: RuleFacts, console: Console) -> int:
     rows = [["class", class_text(rule)], ["passes", ", ".join(rule.passes)]]
     way = f"--skip-rule {rule.name}" if rule.optional else "a target cannot do without it"
     rows.append(["to leave it out", "dmlc decompose --ops names others" if rule.passes == (Decompose.name,) else way])
-    out = f"{rule.name}\n{table(rows, '  ')}\n{_plain(summary)}\n"
+    out = f"{rule.name}\n{table(rows, '  ')}\n{without_marks(summary)}\n"
     if conditions:
-        out += f"\n{_plain(conditions)}\n"
+        out += f"\n{without_marks(conditions)}\n"
     if example is not None:
         out += f"\nfor example:\n\n{textwrap.indent(example.text, '    ')}"
         out += "".join(f"\n  {APPLIES}: {line}" for line in fired) + "".join(f"\n  {STAYS}: {line}" for line in missed)
         out += "\n"
     console.result(out)
     document: dict[str, Any] = {"rule": rule.name, "class": rule.rewrite_class, "by_case": rule.depends}
-    document |= {"optional": rule.optional, "passes": list(rule.passes), "summary": _plain(summary)}
-    document |= {"conditions": _plain(conditions), "example": None if example is None else example.text}
+    document |= {"optional": rule.optional, "passes": list(rule.passes), "summary": without_marks(summary)}
+    document |= {"conditions": without_marks(conditions), "example": None if example is None else example.text}
     console.document({**document, "applies": fired, "stays": missed})
     return 0
 
 
-def _plain(text: str) -> str:
+def without_marks(text: str) -> str:
+    """The text of a docstring with plain quotes around names."""
     return text.replace("``", "`")
 
 

@@ -101,13 +101,14 @@ class _SceneWalk(Struct):
 
     def _path(self, node: NodeProto, name: str) -> tuple[str, ...]:
         parts = [part for part in name.split("/") if part]
-        if len(parts) > 1:
-            return tuple(parts[:-1][:_MOST_DEPTH])
+        # a rewrite names the nodes that it makes after the node that they replace: NODE/Operator
+        for source in (*read_annotations(node).get("from", ()), name.rpartition("/")[0]):
+            if source in self.paths:
+                return self.paths[source]
         for entry in node.metadata_props:
             if entry.key == _SCOPES:
                 return _scopes(entry.value)
-        sources = read_annotations(node).get("from", ())
-        return next((self.paths[source] for source in sources if source in self.paths), ())
+        return tuple(parts[:-1][:_MOST_DEPTH])
 
 
 def _scopes(text: str) -> tuple[str, ...]:

@@ -55,8 +55,8 @@ def style(root: str = "svg", *, with_dark: bool = True) -> str:
 def _colors(theme: int) -> str:
     """The colours of a theme: 0 is light, 1 is dark."""
     page, ink, soft, edge, line, frame = (
-        ("#ffffff", "#1b1f24", "#59636e", "#8a94a0", "#d5dbe1", "#6b7a8c0d"),
-        ("#15181c", "#e8ebee", "#a3adb8", "#77818d", "#363d46", "#9fb0c40d"),
+        ("#ffffff", "#1b1f24", "#59636e", "#8a94a0", "#d5dbe1", "#6b7a8c08"),
+        ("#15181c", "#e8ebee", "#a3adb8", "#77818d", "#363d46", "#9fb0c408"),
     )[theme]
     named = {"page": page, "ink": ink, "soft": soft, "edge": edge, "line": line, "frame": frame}
     for key, place in PLACES.items():

@@ -99,7 +99,7 @@ def test_a_quiet_compilation_makes_no_comparison(command_line: Run, monkeypatch:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("only what is printed is computed")
 
-    monkeypatch.setattr("dmlc.cli.report.compare", refuse)
+    monkeypatch.setattr("dmlc.cli.model_comparison.compare", refuse)
     monkeypatch.setattr("dmlc.cli.next_steps.sizes_step", refuse)
     for source in ("small.onnx", "head.dml"):
         assert command_line("compile", source, "-o", "out.onnx", "-q") == (0, "", "")

@@ -48,6 +48,7 @@ VERBS = {
     "check --target cpu": ("--target", "cpu"),
     "explain": (),
     "inspect": (),
+    "report": ("-o", "r.html"),
     "graph": ("-o", "g.svg"),
     "graph --stage": ("-o", "g.dot", "--stage", "source"),
     "run": ("--random", "1", "--backend", "cpu"),

@@ -58,6 +58,7 @@ COMMANDS = [
     *("run SRC --random 1 --backend cpu", "run SRC --random 1 --backend reference", "run head.dml"),
     *("bench a.onnx --random 1 --provider cpu --rounds 1", "bench SRC --random 1 --provider dml"),
     *("graph SRC -o g.dot", "graph SRC -o g.svg --stage source"),
+    *("report SRC -o r.html", "report a.onnx -o r.html --verify 0"),
     *("fmt SRC --check", "fmt SRC --diff", "fmt head.dml layout.dml names.dml --check", "fmt layout.dml"),
     *(
         "verify SRC --inputs 2",
@@ -190,6 +191,7 @@ def test_every_declared_form_is_printed(call: Call) -> None:
         ],
         "targets": ["", "cpu", "directml --op softmax", "cpu --op Softmax"],
         "graph": ["head.dml -o g.mmd", "names.dml -o g.mmd"],
+        "report": ["head.dml -o r.html", "names.dml -o r.html"],
         "ops": ["", "softmax", "--std", "--std cross_entropy"],
         "run": ["head.dml --random 1 --backend cpu", "names.dml --random 1"],
         "bench": ["a.onnx --random 1 --provider cpu --rounds 1", "names.dml --random 1"],

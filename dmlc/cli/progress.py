@@ -6,8 +6,11 @@ import os
 import sys
 import threading
 import time
+from contextlib import ExitStack
 from types import TracebackType
 from typing import TextIO
+
+from dmlc.diagnostics.steps import showing_steps
 
 #: Seconds of silence before the first line, and between two lines.
 _PATIENCE, _PERIOD = 1.0, 0.5
@@ -20,32 +23,46 @@ def is_terminal(stream: TextIO) -> bool:
 
 
 class Progress:
-    """Call it with the name of each step as it begins. Within ``with`` it shows the step and the seconds so far, once
-    the work has taken a while, and takes its line away at the end. Without ``shown`` it stays silent."""
+    """Call it with the name of each step as it begins. Within ``with`` it shows the step, the part of it that is done
+    and the seconds so far, once the work has taken a while, and takes its line away at the end. Without ``shown`` it
+    stays silent."""
 
     def __init__(self, label: str, *, shown: bool) -> None:
         self.label = label
         self.shown = shown
         self.step: str = ""
+        self.part: str = ""
+        self._passes = 0
+        self._parts = ExitStack()
         self._start = time.monotonic()
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def __call__(self, step: str) -> None:
-        self.step = step
+        self.step, self.part = step, ""
+
+    def next_pass(self, name: str) -> None:
+        """Begin a pass of a compilation: the step is its number and name."""
+        self._passes += 1
+        self(f"pass {self._passes}, {name}")
 
     def line(self) -> str:
         """Return the progress line as it is now."""
-        step = f", {self.step}" if self.step else ""
-        return f"{self.label}: {time.monotonic() - self._start:.0f} s{step}"
+        done = f"{self.label}: {time.monotonic() - self._start:.0f} s"
+        return ", ".join(filter(None, (done, self.step, self.part)))
+
+    def _done_part(self, part: str) -> None:
+        self.part = part
 
     def __enter__(self) -> Progress:
         if self.shown:
+            self._parts.enter_context(showing_steps(self._done_part))
             self._thread.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._done.set()
+        self._parts.close()
         if self.shown:
             self._thread.join()
 

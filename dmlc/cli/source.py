@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dmlc import api, text
 from dmlc.cli.console import UsageError
 from dmlc.cli.options import limits_of
+from dmlc.cli.progress import Progress
 from dmlc.diagnostics import Source, fail
 from dmlc.diagnostics.catalogue.runs import CANNOT_READ
 from dmlc.diagnostics.catalogue.shapes import SHAPE_DOES_NOT_FIT
@@ -67,7 +67,7 @@ def compile_source(
     source: Source | str | onnx.ModelProto | None = None,
     for_numpy: bool = False,
     as_written: bool = False,
-    progress: Callable[[str], None] | None = None,
+    progress: Progress | None = None,
 ) -> api.Program:
     """The program of SRC under the options of the command line. Raises ``DmlcError``.
 
@@ -76,7 +76,8 @@ def compile_source(
     no rule fire but the mandatory rules of the target.
     """
     keywords = compile_keywords(args, for_numpy=for_numpy, as_written=as_written)
-    return api.compile(open_source(args) if source is None else source, **keywords, progress=progress)
+    passes = None if progress is None else progress.next_pass
+    return api.compile(open_source(args) if source is None else source, **keywords, progress=passes)
 
 
 def compile_keywords(args: argparse.Namespace, *, for_numpy: bool = False, as_written: bool = False) -> dict[str, Any]:

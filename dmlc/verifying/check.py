@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dmlc.diagnostics.steps import step
 from dmlc.ir import Condition, Dim, substitute
 from dmlc.runtime.runnable import NoEvidence, NotRunnable, RunFailed
 from dmlc.verifying.comparison import DIFFERENT, NO_ERRORS, WITHIN, Comparison, Errors, classes, compare
@@ -294,6 +295,7 @@ class _Verification:
             first = feeds_of(self.plan.interface, self.plan.bindings, self.numbers[0], self.blank.seed)
             draws = _DRAWS if _is_small(self.left, first) else 1
         for number in self.numbers:
+            step(f"input {number - self.numbers[0] + 1} of {len(self.numbers)}")
             self._input(number, draws)
         reports = tuple(tally.report(name) for name, tally in self.tallies.items())
         found = replace(self.blank, ran=self.ran, outputs=reports, skipped=tuple(self.skipped), case=self.case)

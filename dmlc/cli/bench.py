@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dmlc import __version__, api
-from dmlc.cli.bench_view import Benchmark, BenchRow, benchmark_json, benchmark_text
+from dmlc.cli.bench_view import BenchAnswer, Benchmark, BenchRow, bench_answer, benchmark_text
 from dmlc.cli.console import Console, UsageError
 from dmlc.cli.inputs import add_inputs, feeds_of, given_inputs
 from dmlc.cli.options import add_compile_options, add_report_options, add_source
@@ -24,6 +24,7 @@ from dmlc.runtime.session import has_directml, onnxruntime, session_options
 from dmlc.runtime.webgpu import on_software
 
 _ROUNDS = 20
+ANSWERS = (BenchAnswer,)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +58,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         found = _measure(program, feeds, backend, args.rounds, sizes, shapes)
     console.warn(program.diagnostics)
     console.result(benchmark_text(found))
-    console.document(benchmark_json(found))
+    console.document(bench_answer(found))
     return 0
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import Struct, field
 
 from dmlc.cli.console import human_bytes
 from dmlc.cli.layout import table
 from dmlc.diagnostics.counted import counted
 from dmlc.ir import Dim
+from dmlc.ir.answers import Answer
 from dmlc.placement.node_placement import NodePlacement
 from dmlc.runtime.bench import NodeTime, WholeTime
 from dmlc.targets.dispatch import dispatch_cost
@@ -49,6 +48,64 @@ class BenchRow(Struct, frozen=True):
     @property
     def bytes(self) -> int | None:
         return None if self.said is None else _number(self.said.bytes)
+
+
+class TimedNode(Answer, frozen=True, rename={"op": "operator", "alone": "alone_microseconds"}):
+    """A node: the place that the report predicts, and the provider that ran it."""
+
+    name: str
+    op: str
+    predicted: str | None
+    provider: str | None
+    agrees: bool
+    dispatches: int | None
+    bytes: int | None
+    microseconds: float | None
+    alone: float | None
+
+
+class AddedNode(Answer, frozen=True, rename={"op": "operator"}):
+    """A node that ONNX Runtime added."""
+
+    name: str
+    op: str
+    provider: str
+    microseconds: float
+
+
+class TimedModel(Answer, frozen=True):
+    """The whole model, a model that does nothing, and the number of fused graphs."""
+
+    microseconds: float
+    idle_microseconds: float
+    on_device: bool
+    partitions: int | None
+
+
+class DispatchModel(Answer, frozen=True, rename={"predicted": "predicted_us", "implied": "implied_dispatch_us"}):
+    """The estimate of the dispatch model; ``implied_dispatch_us`` is the time of a dispatch by the measurement."""
+
+    dispatches: int | None
+    bytes: int | None
+    dispatch_us: float
+    bytes_per_us: float
+    source: str
+    predicted: float | None
+    implied: float | None
+
+
+class BenchAnswer(Answer, frozen=True, rename={"backend": "provider", "rows": "nodes", "own": "put_in"}):
+    """The times of a model and of its nodes; ``sizes`` are the dims that were fixed to those of the data."""
+
+    machine: str
+    backend: str
+    rounds: int
+    sizes: dict[str, int]
+    notes: list[str]
+    rows: list[TimedNode]
+    own: list[AddedNode]
+    whole: TimedModel
+    model: DispatchModel
 
 
 def _number(value: Dim | None) -> int | None:
@@ -169,47 +226,24 @@ def _each(row: BenchRow) -> str:
     return _us(row.alone / row.dispatches) if row.alone is not None and row.dispatches else "-"
 
 
-def benchmark_json(found: Benchmark) -> dict[str, Any]:
-    """The same as plain data."""
-    cost = dispatch_cost()
-    wrong = found.disagreements
-    return {
-        "machine": found.machine,
-        "provider": found.backend,
-        "rounds": found.rounds,
-        "sizes": found.sizes,
-        "notes": found.notes,
-        "nodes": [
-            {
-                "name": row.name,
-                "operator": row.op,
-                "predicted": row.said.where if row.said else None,
-                "provider": row.ran.provider if row.ran else None,
-                "agrees": row not in wrong,
-                "dispatches": row.dispatches,
-                "bytes": row.bytes,
-                "microseconds": row.ran.microseconds if row.ran else None,
-                "alone_microseconds": row.alone,
-            }
-            for row in found.rows
-        ],
-        "put_in": [
-            {"name": n.name, "operator": n.op, "provider": n.provider, "microseconds": n.microseconds}
-            for n in found.own
-        ],
-        "whole": {
-            "microseconds": found.whole.microseconds,
-            "idle_microseconds": found.whole.idle_microseconds,
-            "on_device": found.whole.on_device,
-            "partitions": found.partitions,
-        },
-        "model": {
-            "dispatches": found.dispatches,
-            "bytes": found.bytes,
-            "dispatch_us": cost.dispatch_us,
-            "bytes_per_us": cost.bytes_per_us,
-            "source": cost.source,
-            "predicted_us": found.predicted,
-            "implied_dispatch_us": found.implied,
-        },
-    }
+def bench_answer(found: Benchmark) -> BenchAnswer:
+    """Return the same as data."""
+    cost, wrong = dispatch_cost(), found.disagreements
+    nodes = [
+        TimedNode.of(
+            row,
+            predicted=row.said.where if row.said else None,
+            provider=row.ran.provider if row.ran else None,
+            agrees=row not in wrong,
+            microseconds=row.ran.microseconds if row.ran else None,
+        )
+        for row in found.rows
+    ]
+    sums = {"dispatches": found.dispatches, "bytes": found.bytes, "predicted": found.predicted}
+    return BenchAnswer.of(
+        found,
+        rows=nodes,
+        own=[AddedNode.of(node) for node in found.own],
+        whole=TimedModel.of(found.whole, partitions=found.partitions),
+        model=DispatchModel.of(cost, **sums, implied=found.implied),
+    )

@@ -14,6 +14,17 @@ from dmlc.cli.fault_search import add_checks, add_search_options, check_search_o
 from dmlc.cli.layout import prose
 from dmlc.cli.source import open_source
 from dmlc.debugging import bisect
+from dmlc.debugging.bisection import BisectFacts
+
+
+class BisectAnswer(BisectFacts, frozen=True, kw_only=True):
+    """The outcome of a bisection of ``source``; ``summary`` is it in one line."""
+
+    source: str
+    summary: str
+
+
+ANSWERS = (BisectAnswer,)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,5 +43,5 @@ def run(args: argparse.Namespace, console: Console) -> int:
         )
     console.result(found.last_line() if console.quiet else prose(found.to_text(whole=console.verbose)))
     console.warn(found.diagnostics)
-    console.document({"source": args.source, **found.to_json(), "summary": found.last_line()}, ok=found.found)
+    console.document(BisectAnswer.of(found, source=args.source, summary=found.last_line()), ok=found.found)
     return 0 if found.found else 1

@@ -12,9 +12,20 @@ from dmlc.cli.console import Console, UsageError
 from dmlc.cli.options import add_include, add_limits, add_report_options, limits_of
 from dmlc.cli.source import STDIN, check_is_source, read_source
 from dmlc.debugging import diff
+from dmlc.debugging.model_diff import DiffFacts
 from dmlc.diagnostics import Diagnostic, Source
 from dmlc.diagnostics.catalogue.runs import MODELS_DIFFER
 from dmlc.diagnostics.limits import Limits
+
+
+class DiffAnswer(DiffFacts, frozen=True, kw_only=True):
+    """Every difference of the models or programs ``a`` and ``b``."""
+
+    a: str
+    b: str
+
+
+ANSWERS = (DiffAnswer,)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +47,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     console.result(found.headline() if console.quiet else found.to_text())
     if not found.equal:
         console.warn([Diagnostic(MODELS_DIFFER, found.headline())])
-    console.document({"a": args.a, "b": args.b, **found.to_json()}, ok=found.equal)
+    console.document(DiffAnswer.of(found.facts(), a=args.a, b=args.b), ok=found.equal)
     return 0 if found.equal else 1
 
 

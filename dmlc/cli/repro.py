@@ -15,6 +15,18 @@ from dmlc.cli.fault_search import add_checks, add_search_options, check_search_o
 from dmlc.cli.layout import prose
 from dmlc.cli.source import check_is_source, open_source
 from dmlc.debugging import repro
+from dmlc.debugging.reproduction import ReproFacts
+
+
+class ReproAnswer(ReproFacts, frozen=True, kw_only=True):
+    """A small model that shows the fault of ``source``, in the bundle ``output``; ``summary`` is it in one line."""
+
+    source: str
+    output: str
+    summary: str
+
+
+ANSWERS = (ReproAnswer,)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,5 +49,5 @@ def run(args: argparse.Namespace, console: Console) -> int:
         found.save(args.output)
     console.result(found.last_line(args.output) if console.quiet else prose(found.to_text(args.output)))
     ending = found.last_line(args.output)
-    console.document({"source": args.source, "output": args.output, **found.to_json(), "summary": ending})
+    console.document(ReproAnswer.of(found.facts(), source=args.source, output=args.output, summary=ending))
     return 0

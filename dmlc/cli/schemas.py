@@ -45,7 +45,7 @@ def schema_of(verb: str) -> dict[str, Any]:
     for kind in kinds:
         form = forms[kind.__name__]
         form["properties"] = {**envelope["properties"], **form["properties"]}
-        form["required"] = [*envelope["required"], *form.get("required", ())]
+        form["required"] = list(dict.fromkeys([*envelope["required"], *form.get("required", ())]))
     for form in forms.values():
         form["description"] = cleandoc(form["description"])
         # a field with a default is written all the same

@@ -15,6 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from msgspec import UNSET, UnsetType
+
 from dmlc import api, importers
 from dmlc.api.artifact_meaning import needs_reference
 from dmlc.cli.comparison import add_comparison, check_comparison
@@ -23,9 +25,24 @@ from dmlc.cli.inputs import expected_outputs, given_inputs
 from dmlc.cli.layout import prose
 from dmlc.cli.options import add_include, add_limits, add_report_options, limits_of
 from dmlc.cli.source import STDIN, check_is_source, is_model, read_source
-from dmlc.debugging import LocatedVerdict, locate, verify
+from dmlc.debugging import LocatedVerdict, Location, locate, verify
 from dmlc.diagnostics.limits import Limits
 from dmlc.runtime import files
+from dmlc.verifying.verdict import VerdictFacts
+
+
+class VerifyAnswer(VerdictFacts, frozen=True, kw_only=True):
+    """The verdict on two models or programs; ``located`` and ``note`` are there if ``--locate`` is given."""
+
+    original: str
+    result: str | None
+    seconds: float
+    located: Location | UnsetType | None = UNSET
+    note: str | UnsetType | None = UNSET
+    summary: str
+
+
+ANSWERS = (VerifyAnswer,)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,11 +93,10 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if console.json:
         console.say(verdict.headline())
     console.record(verdict.diagnostics)
-    location = None if found.location is None else found.location.to_json()
-    fields = {"original": args.original, "result": args.result, **verdict.to_json(), "seconds": found.seconds}
-    if args.locate:
-        fields |= {"located": location, "note": found.note or None}
-    console.document({**fields, "summary": ending}, ok=verdict.ok)
+    fields = {"original": args.original, "result": args.result, "seconds": found.seconds, "summary": ending}
+    fields |= {"located": found.location, "note": found.note or None} if args.locate else {}
+    document = VerifyAnswer.of(verdict.facts(), **{"located": UNSET, "note": UNSET, **fields})
+    console.document(document, ok=verdict.ok)
     return 0 if verdict.ok else 1
 
 

@@ -10,9 +10,10 @@ import math
 import os
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec.structs import replace
 
 from dmlc.api.arguments import check_arguments
 from dmlc.debugging.checks import BAD, GOOD, SKIP, CheckFunction, PartResult
@@ -26,6 +27,7 @@ from dmlc.diagnostics.catalogue.runs import NOT_VERIFIED as NOTHING_VERIFIED
 from dmlc.diagnostics.catalogue.searches import NOT_SHOWN as FAULT_NOT_SHOWN
 from dmlc.diagnostics.catalogue.searches import OPEN_RANGE
 from dmlc.diagnostics.counted import counted
+from dmlc.ir.answers import Answer, words
 from dmlc.verifying.inputs import Feeds
 from dmlc.verifying.models import DEFAULT_INPUTS
 
@@ -34,8 +36,7 @@ FOUND, NOT_SHOWN, RANGE = "found", "not shown", "range"
 _MOST_SKIPS = 64
 
 
-@dataclass(frozen=True, slots=True)
-class BisectStep:
+class BisectStep(Answer, frozen=True):
     """A part that was checked: how many nodes it has, the values at its cut, ``good``, ``bad`` or ``skip``."""
 
     nodes: int
@@ -43,13 +44,8 @@ class BisectStep:
     status: str
     details: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"nodes": self.nodes, "cut": list(self.cut), "status": self.status, "details": list(self.details)}
 
-
-@dataclass(frozen=True, slots=True)
-class BisectResult:
+class BisectFacts(Answer, frozen=True):
     """The outcome of a bisection.
 
     ``status`` is ``found``, ``not shown`` (the whole model is right) or ``range`` (skipped models leave several nodes).
@@ -60,7 +56,7 @@ class BisectResult:
     of values at a cut: there are at most log2 of ``nodes`` + 1 + ``width`` ``runs``, unless models were skipped.
     """
 
-    status: str
+    status: Annotated[str, words(FOUND, NOT_SHOWN, RANGE)]
     nodes: int
     runs: int
     width: int
@@ -73,8 +69,16 @@ class BisectResult:
     details: tuple[str, ...] = ()
     steps: tuple[BisectStep, ...] = ()
     seconds: float = 0.0
-    #: The inputs that show the fault.
-    feeds: Feeds | None = field(default=None, compare=False, repr=False)
+
+
+class BisectResult(BisectFacts, frozen=True, eq=False):
+    """The outcome of a bisection; ``feeds`` are the inputs that show the fault."""
+
+    feeds: Feeds | None = None
+
+    def facts(self) -> BisectFacts:
+        """Return the outcome without the inputs."""
+        return BisectFacts.of(self)
 
     @property
     def found(self) -> bool:
@@ -86,24 +90,6 @@ class BisectResult:
         if self.found:
             return ()
         return (Diagnostic(FAULT_NOT_SHOWN if self.status == NOT_SHOWN else OPEN_RANGE, self.message),)
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "status": self.status,
-            "message": self.message,
-            "node": None if self.node is None else self.node.to_json(),
-            "alone": self.alone,
-            "region": [node.to_json() for node in self.region],
-            "hidden": list(self.hidden),
-            "details": list(self.details),
-            "from_end": self.from_end,
-            "nodes": self.nodes,
-            "runs": self.runs,
-            "width": self.width,
-            "steps": [step.to_json() for step in self.steps],
-            "seconds": self.seconds,
-        }
 
     def to_text(self, *, whole: bool = False) -> str:
         """Lines for people: the answer first, ``last_line`` last; with ``whole`` each part that was checked, too."""

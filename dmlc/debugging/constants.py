@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 from onnx import GraphProto, NodeProto, SparseTensorProto, TensorProto, numpy_helper
@@ -15,6 +14,7 @@ from onnx import helper as onnx_helper
 
 from dmlc.importers.weights import external, read_external
 from dmlc.ir import Array
+from dmlc.ir.answers import Answer, words
 from dmlc.onnx_schema.domains import plain_domain
 from dmlc.onnx_schema.types import DTYPE_OF
 from dmlc.verifying.worst import WorstElement, worst_element
@@ -62,8 +62,7 @@ class Constant:
         return found.digest()
 
 
-@dataclass(frozen=True, slots=True)
-class ConstantChange:
+class ConstantChange(Answer, frozen=True):
     """A constant that one model lacks, or that has another type or other elements.
 
     ``status`` is ``added``, ``removed``, ``retyped`` or ``changed``; ``a`` and ``b`` are the types. ``worst`` is set
@@ -71,15 +70,10 @@ class ConstantChange:
     """
 
     name: str
-    status: str
-    a: str = ""
-    b: str = ""
+    status: Annotated[str, words("added", "removed", "changed", "retyped")]
+    a: str | None = None
+    b: str | None = None
     worst: WorstElement | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        worst = None if self.worst is None else self.worst.to_json()
-        return {"name": self.name, "status": self.status, "a": self.a or None, "b": self.b or None, "worst": worst}
 
     def __str__(self) -> str:
         if self.status == "added":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from dmlc.debugging.graph_diff import attribute_details, body_details
 from dmlc.debugging.insides import Inside, NodeRecord
 from dmlc.debugging.value_pairs import ValuePair, value_pairs
 from dmlc.diagnostics.counted import counted
+from dmlc.ir.answers import Answer, words
 from dmlc.onnx_schema.domains import imported_versions
 from dmlc.runtime.runnable import NotRunnable, RunFailed
 from dmlc.verifying.comparison import DIFFERENT, SAME, Comparison, compare_values
@@ -29,28 +30,21 @@ _INHERITED = 1 / 8
 _ROUNDING = 64
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedValue:
+class ComparedValue(Answer, frozen=True, rename={"name": "a", "other": "b"}):
     """A value of A and the value of B that stands for it: ``status`` is ``exact``, ``within`` or ``different``."""
 
     name: str
     other: str
-    status: str
-    what: str = ""
+    status: Annotated[str, words("exact", "within", "different")]
+    what: str | None = None
     worst: WorstElement | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        worst = None if self.worst is None else self.worst.to_json()
-        return {"a": self.name, "b": self.other, "status": self.status, "what": self.what or None, "worst": worst}
 
     def __str__(self) -> str:
         name = self.name if self.name == self.other else f"{self.name} ({self.other} in B)"
         return f"{name}: {self.worst or self.what or 'equal'}"
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(Answer, frozen=True, rename={"other_node": "result_node", "details": "attributes"}):
     """The first value that parts.
 
     ``node`` of A and ``other_node`` of B make it; either is None where it cannot be seen. ``inputs`` are the values
@@ -71,22 +65,6 @@ class Location:
     compared: int
     held: int
     bodies: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "value": self.value.to_json(),
-            "node": None if self.node is None else self.node.to_json(),
-            "result_node": None if self.other_node is None else self.other_node.to_json(),
-            "inputs": [value.to_json() for value in self.inputs],
-            "constants": [change.to_json() for change in self.constants],
-            "attributes": list(self.details),
-            "bodies": list(self.bodies),
-            "agreeing": list(self.agreeing),
-            "behind": [node.to_json() for node in self.behind],
-            "compared": self.compared,
-            "held": self.held,
-        }
 
     def to_text(self) -> str:
         """Lines for people."""
@@ -158,7 +136,7 @@ class _ValueSearch:
         kind = self.kinds.get(pair.a)
         compared = compare_values(pair.a, a, b, frozenset({REASSOCIATES}), kind, tolerance=self.tolerance)
         worst = _worst(compared, a, b, kind)
-        what = compared.difference.what if compared.difference is not None and worst is None else ""
+        what = compared.difference.what if compared.difference is not None and worst is None else None
         self.found[pair.a] = ComparedValue(pair.a, pair.b, compared.status, what, worst)
         alike = compared.status == SAME
         scaled = None if worst is None else worst.scaled

@@ -171,7 +171,7 @@ def _compare_nodes(
         details.append(f"results ({', '.join(a.output)}) -> ({', '.join(b.output)})")
     if details:
         nodes = (summary(a, prefix),), (summary(b, prefix),)
-        found.nodes.append(NodeChange("changed", *nodes, details=tuple(details)))
+        found.nodes.append(NodeChange(*nodes, details=tuple(details)))
     notes = [{entry.key: entry.value for entry in node.metadata_props} for node in (a, b)]
     if notes[0] != notes[1]:
         found.node_metadata.append((prefix + label_of(a), notes[0], notes[1]))
@@ -187,7 +187,7 @@ def _compare_inner(
         compare_graphs(parts[0], parts[1], found, f"{prefix}{label_of(x)}.{name}/", pairs.values)
     for name in sorted(graphs[0].keys() ^ graphs[1].keys()):
         nodes = (summary(x, prefix),), (summary(y, prefix),)
-        found.nodes.append(NodeChange("changed", *nodes, details=(f"graph {name} is on one side only",)))
+        found.nodes.append(NodeChange(*nodes, details=(f"graph {name} is on one side only",)))
 
 
 def body_details(

@@ -29,8 +29,7 @@ from dmlc.verifying.onnx_subject import OnnxSubject
 from dmlc.verifying.subject import Subject, op_key
 
 
-@dataclass(frozen=True, slots=True)
-class NodeRecord(NodeSummary):
+class NodeRecord(NodeSummary, frozen=True, rename={"sources": "from"}):
     """A node and its origin: ``sources`` are the nodes of an imported model that it stands for, ``rules`` the rewrites
     that made it."""
 
@@ -41,10 +40,6 @@ class NodeRecord(NodeSummary):
     def key(self) -> str:
         """The operator in the form that ONNX and the language share."""
         return op_key(self.operator.rpartition(".")[2])
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return {**NodeSummary.to_json(self), "from": list(self.sources), "rules": list(self.rules)}
 
     def __str__(self) -> str:
         found = f"{self.operator} {self.name}"

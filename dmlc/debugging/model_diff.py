@@ -20,12 +20,13 @@ from dmlc.codegen import dml
 from dmlc.codegen.onnx.metadata import model_facts, other_entries
 from dmlc.debugging.constants import ConstantChange
 from dmlc.debugging.graph_diff import Differences, GraphParts, compare_graphs
-from dmlc.debugging.node_changes import LedgerRows, NodeChange
+from dmlc.debugging.node_changes import ChangedNodes, LedgerRows, NodeChange
 from dmlc.debugging.type_changes import TypeChange, change_text
 from dmlc.diagnostics import DmlcError, Source
 from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.limits import Limits
 from dmlc.diagnostics.shown import Rows, Shown
+from dmlc.ir.answers import Answer, JsonRecord
 from dmlc.onnx_schema.domains import imported_versions, plain_domain
 
 #: The most lines of ``str`` below the verdict.
@@ -34,24 +35,42 @@ _MOST_LINES = 14
 STATUSES = ("rewritten", "changed", "removed", "added")
 
 
-@dataclass(frozen=True, slots=True)
-class EntryChange:
+class EntryChange(Answer, frozen=True):
     """An opset or an entry of metadata; None in a model that lacks it."""
 
     key: str
     a: str | None
     b: str | None
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"key": self.key, "a": self.a, "b": self.b}
-
     def __str__(self) -> str:
         return change_text(self.key, *[None if text is None else _short(text) for text in (self.a, self.b)])
 
 
+class OperatorChanges(Answer, frozen=True):
+    """Nodes that differ, by status."""
+
+    rewritten: list[ChangedNodes]
+    changed: list[ChangedNodes]
+    removed: list[ChangedNodes]
+    added: list[ChangedNodes]
+
+
+class DiffFacts(Answer, frozen=True, rename={"opsets": "opset"}):
+    """Every difference of two models or programs; ``dml`` is a unified diff of the program texts."""
+
+    equal: bool
+    operators: OperatorChanges
+    initializers: tuple[ConstantChange, ...]
+    types: tuple[TypeChange, ...]
+    opsets: tuple[EntryChange, ...]
+    metadata: tuple[EntryChange, ...]
+    renamed: int
+    dml: str | None
+    notes: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, repr=False)
-class ModelDiff(Shown):
+class ModelDiff(JsonRecord, Shown):
     """Every difference of two models, A and B; ``equal`` if there is none.
 
     Names of inner values and nodes and the order of nodes are not differences; ``renamed`` counts the values that have
@@ -72,20 +91,10 @@ class ModelDiff(Shown):
     def equal(self) -> bool:
         return not (self.operators or self.initializers or self.types or self.opsets or self.metadata)
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        groups = {status: [c.to_json() for c in self.operators if c.status == status] for status in STATUSES}
-        return {
-            "equal": self.equal,
-            "operators": groups,
-            "initializers": [change.to_json() for change in self.initializers],
-            "types": [change.to_json() for change in self.types],
-            "opset": [change.to_json() for change in self.opsets],
-            "metadata": [change.to_json() for change in self.metadata],
-            "renamed": self.renamed,
-            "dml": self.dml or None,
-            "notes": list(self.notes),
-        }
+    def facts(self) -> DiffFacts:
+        """Return the differences with those of nodes by status."""
+        groups = {s: [ChangedNodes.of(c) for c in self.operators if c.status == s] for s in STATUSES}
+        return DiffFacts.of(self, operators=OperatorChanges(**groups), dml=self.dml or None)
 
     def to_text(self) -> str:
         """Lines for people; the last one is the verdict. The diff of the program texts stands before it."""

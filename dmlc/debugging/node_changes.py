@@ -5,22 +5,22 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct, field
 from onnx import ModelProto, NodeProto
 
 from dmlc.codegen.onnx.annotations import read_annotations
 from dmlc.codegen.onnx.metadata import model_facts
 from dmlc.debugging.node_pairs import label_of
+from dmlc.ir.answers import Answer
 from dmlc.onnx_schema.domains import operator_of
 
 #: Nodes of one cause that are shown; JSON has all.
 _MOST_NAMES = 6
 
 
-@dataclass(frozen=True, slots=True)
-class NodeSummary:
+class NodeSummary(Answer, frozen=True):
     """A node: its name (or its first result), operator, operands, results, and its places in the source if known."""
 
     name: str
@@ -29,43 +29,27 @@ class NodeSummary:
     outputs: tuple[str, ...]
     places: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "name": self.name,
-            "operator": self.operator,
-            "inputs": list(self.inputs),
-            "outputs": list(self.outputs),
-            "places": list(self.places),
-        }
-
     def __str__(self) -> str:
         return f"{self.operator} {self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class NodeChange:
-    """Nodes that differ: ``status`` is ``added``, ``removed``, ``rewritten`` (nodes of A became nodes of B) or
-    ``changed`` (one node has other attributes, operands or results, which ``details`` lists). ``rules`` are the
-    rewrites, ``rewrite_class`` the loosest of their classes, as far as the models record them. Nodes that no rewrite
-    took are one change for each cause, which ``details`` has in words."""
+class ChangedNodes(Answer, frozen=True):
+    """Nodes that differ, before and after. ``rules`` are the rewrites, ``rewrite_class`` the loosest of their classes,
+    as far as the models record them."""
 
-    status: str
     before: tuple[NodeSummary, ...]
     after: tuple[NodeSummary, ...]
     rules: tuple[str, ...] = ()
-    rewrite_class: str = ""
+    rewrite_class: str | None = field(name="class", default=None)
     details: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "before": [node.to_json() for node in self.before],
-            "after": [node.to_json() for node in self.after],
-            "rules": list(self.rules),
-            "class": self.rewrite_class or None,
-            "details": list(self.details),
-        }
+
+class NodeChange(ChangedNodes, frozen=True):
+    """Nodes that differ: ``status`` is ``added``, ``removed``, ``rewritten`` (nodes of A became nodes of B) or
+    ``changed`` (one node has other attributes, operands or results, which ``details`` lists). Nodes that no
+    rewrite took are one change for each cause, which ``details`` has in words."""
+
+    status: str = "changed"
 
     def __str__(self) -> str:
         by = f" by {', '.join(self.rules)}" if self.rules else ""
@@ -85,13 +69,12 @@ def _listed(nodes: Sequence[NodeSummary], most: int | None = None) -> str:
     return ", ".join(map(str, nodes[:most])) + (f" and {more} more" if more > 0 else "")
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerRows:
+class LedgerRows(Struct, frozen=True):
     """Rules of the models' ledgers by the nodes that they took or made, with their classes; ``causes`` are those of
     nodes that no rewrite took, each with its text."""
 
     rules: Mapping[str, tuple[tuple[str, str], ...]]
-    causes: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    causes: Mapping[str, tuple[str, str]] = {}
 
     @staticmethod
     def of(models: Iterable[ModelProto]) -> LedgerRows:
@@ -181,7 +164,7 @@ def _by_cause(changes: Iterable[NodeChange], ledger: LedgerRows) -> list[NodeCha
         else:
             out.append(change)
     for (cause, text), nodes in removed.items():
-        out.append(NodeChange("removed", tuple(nodes), (), (cause,), details=(text,)))
+        out.append(NodeChange(tuple(nodes), (), (cause,), details=(text,), status="removed"))
     return out
 
 
@@ -196,4 +179,4 @@ def _change(before: Sequence[NodeProto], after: Sequence[NodeProto], ledger: Led
     order = ("", "exact", "reassociates", "range")
     loosest = max(classes, key=lambda name: order.index(name) if name in order else 0, default="")
     left, right = (tuple([summary(node, prefix) for node in side]) for side in (before, after))
-    return NodeChange(status, left, right, tuple(rules), loosest)
+    return NodeChange(left, right, tuple(rules), loosest or None, status=status)

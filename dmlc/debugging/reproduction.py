@@ -26,6 +26,7 @@ from dmlc.diagnostics import did_you_mean, fail
 from dmlc.diagnostics.catalogue.runs import NO_OUTPUT
 from dmlc.diagnostics.catalogue.searches import NOT_SHOWN
 from dmlc.diagnostics.counted import counted
+from dmlc.ir.answers import Answer, JsonRecord
 from dmlc.runtime import files
 from dmlc.runtime.runnable import NoEvidence, NotRunnable, RunFailed
 from dmlc.verifying.models import DEFAULT_INPUTS
@@ -35,8 +36,28 @@ from dmlc.verifying.tolerance import asked_tolerance
 MOST_RUNS = 500
 
 
+class ReproFacts(Answer, frozen=True):
+    """A small model that shows a fault: its nodes, its size in bytes, the shapes of its inputs, its outputs.
+
+    ``start`` is the node that the search began with, ``whole`` counts the nodes of the model that was reduced, and
+    ``original`` names the inputs and weights whose numbers are those of the user.
+    """
+
+    nodes: tuple[NodeRecord, ...]
+    start: NodeRecord | None
+    whole: int
+    bytes: int
+    inputs: dict[str, tuple[int, ...]]
+    outputs: list[str]
+    details: tuple[str, ...]
+    original: tuple[str, ...]
+    notes: tuple[str, ...]
+    runs: int
+    seconds: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Repro:
+class Repro(JsonRecord):
     """A small model that shows a fault.
 
     ``model`` shows it on the ``inputs``: ``expected`` are the right outputs, ``actual`` the wrong ones, empty where a
@@ -80,21 +101,10 @@ class Repro:
         check_arguments(path=path)
         files.write_bytes(Path(path), self.to_bytes())
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "nodes": [node.to_json() for node in self.nodes],
-            "start": None if self.start is None else self.start.to_json(),
-            "whole": self.whole,
-            "bytes": self.model.ByteSize(),
-            "inputs": {name: list(np.shape(array)) for name, array in self.inputs.items()},
-            "outputs": list(self.expected),
-            "details": list(self.details),
-            "original": list(self.original),
-            "notes": list(self.notes),
-            "runs": self.runs,
-            "seconds": self.seconds,
-        }
+    def facts(self) -> ReproFacts:
+        """Return the facts about the model, without its data."""
+        shapes = {name: np.shape(array) for name, array in self.inputs.items()}
+        return ReproFacts.of(self, bytes=self.model.ByteSize(), inputs=shapes, outputs=list(self.expected))
 
     def to_text(self, path: str) -> str:
         """Lines for people: the bundle and its size first, ``last_line`` last."""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
 
 from onnx import TypeProto, ValueInfoProto
 
 from dmlc.debugging.constants import shape_text, type_name
+from dmlc.ir.answers import Answer
 
 
-@dataclass(frozen=True, slots=True)
-class TypeChange:
+class TypeChange(Answer, frozen=True):
     """A type that differs: ``role`` is ``input``, ``output`` or ``value``, or ``order`` for the order of inputs or
     outputs. ``a`` or ``b`` is None for an input or output that a model lacks."""
 
@@ -20,10 +18,6 @@ class TypeChange:
     role: str
     a: str | None
     b: str | None
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"name": self.name, "role": self.role, "a": self.a, "b": self.b}
 
     def __str__(self) -> str:
         return change_text(f"{self.role} {self.name}", self.a, self.b)

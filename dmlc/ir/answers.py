@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, Self, TypeAlias
 
-from msgspec import Struct, to_builtins
+from msgspec import Meta, Struct, to_builtins
 
 from dmlc.diagnostics import Span
 from dmlc.ir.dim import DimExpr
@@ -13,22 +13,41 @@ from dmlc.ir.dim import DimExpr
 #: A size, or a count that depends on dynamic sizes: a number or an expression of dims.
 Size: TypeAlias = int | str
 #: A number; JSON has no NaN and no infinities, so they are texts.
-Real: TypeAlias = float | Literal["nan", "inf", "-inf"]
+Real: TypeAlias = Annotated[float, Meta(extra_json_schema={"type": ["number", "string"]})]
 
 
-class Answer(Struct, frozen=True):
+def words(*names: str) -> Meta:
+    """Return the mark of a text that is one of these."""
+    return Meta(extra_json_schema={"enum": list(names)})
+
+
+class JsonRecord:
+    """A record that JSON has as ``facts``."""
+
+    __slots__ = ()
+
+    def facts(self) -> Answer:
+        """Return the answer with the keys of the JSON object."""
+        raise NotImplementedError
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as plain data, which is valid JSON."""
+        plain: dict[str, Any] = _valid(to_builtins(self.facts(), enc_hook=_text))
+        return plain
+
+
+class Answer(JsonRecord, Struct, frozen=True):
     """A record whose fields are the keys of a JSON object."""
+
+    def facts(self) -> Answer:
+        """Return the record itself."""
+        return self
 
     @classmethod
     def of(cls, record: object, **fields: Any) -> Self:
         """Return the answer about a record: its attributes of the same names, and the ``fields`` that it lacks."""
         names = [name for name in cls.__struct_fields__ if name not in fields]
         return cls(**{name: getattr(record, name) for name in names}, **fields)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the answer as plain data, which is valid JSON."""
-        found: dict[str, Any] = _valid(to_builtins(self, enc_hook=_text))
-        return found
 
 
 def _text(value: object) -> str:

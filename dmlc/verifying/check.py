@@ -443,7 +443,8 @@ class _Case:
             tally.errors = tally.errors.worst(comparison.errors)
         if status == DIFFERENT and tally.found is None:
             assert comparison.difference is not None
-            tally.found = FirstDifference(self.number, self.pattern, shapes(self.feeds), comparison.difference)
+            facts = {"input": self.number, "pattern": self.pattern, "shapes": shapes(self.feeds)}
+            tally.found = FirstDifference.of(comparison.difference, **facts)
             self._check.case = self._check.case or self.feeds
 
     def _result_failed(self, message: str) -> None:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from dmlc.ir import Array
+from dmlc.ir.answers import Answer
 from dmlc.verifying.parts import Path, are_alike, as_array, is_composite, leaves
 from dmlc.verifying.tolerance import EXACT, RANGE, REASSOCIATES, TOLERANCES, Tolerance
 
@@ -60,8 +62,7 @@ def _smaller(a: float | None, b: float | None) -> float | None:
     return min((x for x in (a, b) if x is not None), default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Answer, frozen=True, rename={"a": "original", "b": "result", "count": "elements", "size": "of"}):
     """The first element, in row-major order, that is not within the class; ``count`` of ``size`` elements are not.
 
     ``index`` starts with places in sequences and keys of maps. It is None where the outputs have no common elements.
@@ -308,7 +309,7 @@ def _compare_tables(
     found = compare_values(name, x, y, allowed, kind, tolerance=tolerance)
     if found.difference is None or found.difference.index is None:
         return found
-    return replace(found, difference=replace(found.difference, index=paths[int(found.difference.index[0])]))
+    return replace(found, difference=structs.replace(found.difference, index=paths[int(found.difference.index[0])]))
 
 
 def _extent(value: Any) -> str:

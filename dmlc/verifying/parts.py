@@ -11,7 +11,7 @@ from dmlc.ir import Array
 from dmlc.verifying.patterns import FLOATS
 
 #: The way to a leaf: places in sequences, keys of maps.
-Path: TypeAlias = "tuple[int | str, ...]"
+Path: TypeAlias = tuple[int | str, ...]
 
 
 def is_composite(value: Any) -> bool:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Literal
+
+from msgspec import UNSET, UnsetType
 
 from dmlc.diagnostics import Diagnostic
 from dmlc.diagnostics.catalogue.runs import NOT_VERIFIED as NO_EVIDENCE
 from dmlc.diagnostics.catalogue.runs import RESULTS_DIFFER
 from dmlc.diagnostics.shown import Rows, Shown
+from dmlc.ir.answers import Answer, JsonRecord, Real
+from dmlc.ir.history import RewriteClass
 from dmlc.verifying.comparison import DIFFERENT, SAME, WITHIN, Difference, Errors
 from dmlc.verifying.inputs import Feeds
 
@@ -30,18 +33,71 @@ EQUAL, NOT_VERIFIED = "equal", "not verified"
 ANSWERS = {EQUAL: "same", WITHIN: "same", DIFFERENT: "different", NOT_VERIFIED: "not comparable"}
 
 
-@dataclass(frozen=True, slots=True)
-class FirstDifference:
-    """The first difference of an output: the number of the input, how it looks, its shapes, and where."""
+class FirstDifference(Difference, frozen=True, kw_only=True):
+    """The first difference of an output: the number of the input, how it looks, and its shapes."""
 
     input: int
     pattern: str
-    shapes: Mapping[str, list[int]]
-    difference: Difference
+    shapes: dict[str, list[int]]
+
+
+class LargestError(Answer, frozen=True, rename={"scaled": "relative_to_largest"}):
+    """The largest errors of an output over all elements that are finite numbers."""
+
+    absolute: Real | None
+    relative: Real | None
+    scaled: Real | None
+    ulp: Real | None
+
+
+class ComparedOutput(Answer, frozen=True):
+    """One output over all inputs: how many inputs got each status, and why differences were excused."""
+
+    name: str
+    status: str
+    inputs: dict[str, int]
+    largest_error: LargestError
+    signal_to_noise: Real | None
+    cosine: Real | None
+    zeros_of_another_sign: int
+    reasons: dict[str, int]
+    first_difference: FirstDifference | UnsetType = UNSET
+
+
+class InputCounts(Answer, frozen=True):
+    """The number of inputs that were asked for, that both models ran on, and that the original cannot run on."""
+
+    asked: int
+    ran: int
+    skipped: int
+
+
+class SkippedInput(Answer, frozen=True):
+    """An input that the original itself cannot run on."""
+
+    input: int
+    pattern: str
+    message: str
+
+
+class VerdictFacts(Answer, frozen=True, rename={"answer": "verdict"}):
+    """The result of a comparison of two models; ``code`` names what to install where ONNX Runtime is missing."""
+
+    answer: Literal["same", "different", "not comparable"]
+    status: Literal["equal", "within", "different", "not verified"]
+    ok: bool
+    allowed: tuple[RewriteClass, ...]
+    seed: int
+    inputs: InputCounts
+    reason: str
+    code: str | None
+    outputs: list[ComparedOutput]
+    skipped: list[SkippedInput]
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class OutputReport:
+class OutputReport(JsonRecord):
     """One output over all inputs: how many got each status, the largest errors of those within the class or different,
     why differences were excused, and the first that was not."""
 
@@ -57,32 +113,13 @@ class OutputReport:
         """The worst status of any input; ``not compared`` where the result ran on none."""
         return max((status for status, _ in self.counts), key=STATUSES.index, default=NOT_COMPARED)
 
-    def to_json(self) -> dict[str, Any]:
-        out: dict[str, Any] = {"name": self.name, "status": self.status, "inputs": dict(self.counts)}
+    def facts(self) -> ComparedOutput:
+        """Return the report with a difference only where there is one."""
         errors = self.errors
-        out["largest_error"] = {
-            "absolute": errors.absolute,
-            "relative": errors.relative,
-            "relative_to_largest": errors.scaled,
-            "ulp": errors.ulp,
-        }
-        out["signal_to_noise"], out["cosine"] = errors.noise, errors.cosine
-        out["zeros_of_another_sign"] = self.zeros
-        out["reasons"] = dict(self.reasons)
-        if self.found is not None:
-            first = self.found.difference
-            out["first_difference"] = {
-                "input": self.found.input,
-                "pattern": self.found.pattern,
-                "shapes": dict(self.found.shapes),
-                "what": first.what,
-                "index": None if first.index is None else list(first.index),
-                "original": first.a,
-                "result": first.b,
-                "elements": first.count,
-                "of": first.size,
-            }
-        return out
+        return ComparedOutput(
+            self.name, self.status, dict(self.counts), LargestError.of(errors), errors.noise, errors.cosine,
+            self.zeros, dict(self.reasons), self.found or UNSET,
+        )  # fmt: skip
 
     def largest(self) -> str:
         """The largest difference and the output in words; empty if nothing differs by a number."""
@@ -109,7 +146,7 @@ class OutputReport:
         if self.found is not None:
             found = self.found
             sizes = ", ".join(f"{name} {size}" for name, size in found.shapes.items())
-            out.append(f"    input {found.input} ({found.pattern}; {sizes}): {found.difference}")
+            out.append(f"    input {found.input} ({found.pattern}; {sizes}): {found}")
         out += [f"    {reason} ({_times(count, 'input')})" for reason, count in self.reasons]
         if self.zeros:
             out.append(f"    {_times(self.zeros, 'zero')} of another sign, which are equal")
@@ -117,7 +154,7 @@ class OutputReport:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Verdict(Shown):
+class Verdict(JsonRecord, Shown):
     """The result of a verification. It is ``ok`` where something was compared and nothing is different.
 
     ``status`` is ``equal`` (bit for bit, on every input), ``within`` (the allowed classes), ``different`` or
@@ -152,21 +189,15 @@ class Verdict(Shown):
         code = RESULTS_DIFFER if self.status == DIFFERENT else NO_EVIDENCE
         return (self.diagnostic or Diagnostic(code, self.headline()),)
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "verdict": self.answer,
-            "status": self.status,
-            "ok": self.ok,
-            "allowed": list(self.allowed),
-            "seed": self.seed,
-            "inputs": {"asked": self.inputs, "ran": self.ran, "skipped": len(self.skipped)},
-            "reason": self.reason,
-            "code": None if self.diagnostic is None else self.diagnostic.code.id,
-            "outputs": [output.to_json() for output in self.outputs],
-            "skipped": [{"input": n, "pattern": p, "message": m} for n, p, m in self.skipped],
-            "notes": list(self.notes),
-        }
+    def facts(self) -> VerdictFacts:
+        """Return the verdict without the data that it was reached on."""
+        return VerdictFacts.of(
+            self,
+            inputs=InputCounts(self.inputs, self.ran, len(self.skipped)),
+            code=None if self.diagnostic is None else self.diagnostic.code.id,
+            outputs=[output.facts() for output in self.outputs],
+            skipped=[SkippedInput(*each) for each in self.skipped],
+        )
 
     @property
     def answer(self) -> str:

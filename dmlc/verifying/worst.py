@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dmlc.ir import Array
+from dmlc.ir.answers import Answer, Real
 from dmlc.verifying.comparison import show, steps_apart
 
+_KEYS = {"scaled": "relative_to_largest", "count": "elements", "size": "of"}
 
-@dataclass(frozen=True, slots=True)
-class WorstElement:
+
+class WorstElement(Answer, frozen=True, rename=_KEYS):
     """The elements of two arrays that differ most, and how many differ.
 
     ``absolute`` is None where no distance exists: NaN or an infinity against something else, truth values, texts.
@@ -23,24 +24,11 @@ class WorstElement:
     index: tuple[int, ...]
     a: Any
     b: Any
-    absolute: float | None
-    scaled: float | None
-    ulp: float | None
+    absolute: Real | None
+    scaled: Real | None
+    ulp: Real | None
     count: int
     size: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "index": list(self.index),
-            "a": self.a,
-            "b": self.b,
-            "absolute": self.absolute,
-            "relative_to_largest": self.scaled,
-            "ulp": self.ulp,
-            "elements": self.count,
-            "of": self.size,
-        }
 
     def __str__(self) -> str:
         place = f" at [{', '.join(map(str, self.index))}]" if self.index else ""

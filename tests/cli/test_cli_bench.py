@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dmlc.cli.bench_view import Benchmark, BenchRow, benchmark_json, benchmark_text
+from dmlc.cli.bench_view import Benchmark, BenchRow, bench_answer, benchmark_text
 from dmlc.cli.main import main
 from dmlc.placement.node_placement import NodePlacement
 from dmlc.runtime.bench import NodeTime, WholeTime
@@ -118,7 +118,7 @@ def test_a_node_that_ran_elsewhere_is_marked() -> None:
     assert marked == ["cast"]
     assert "placement: 1 node not where the report says" in text
     assert "Memcpy_0" in text
-    assert [node["agrees"] for node in benchmark_json(measured())["nodes"]] == [True, False, True]
+    assert [node.agrees for node in bench_answer(measured()).rows] == [True, False, True]
 
 
 def test_what_a_dispatch_took() -> None:

@@ -54,7 +54,7 @@ LIBRARIES: dict[str, set[str]] = {
     "placement": {"msgspec", "numpy", "onnx"},
     "codegen/onnx": {"msgspec", "numpy", "onnx"},
     "runtime": {"msgspec", "numpy", "onnx", "onnxruntime"},
-    "verifying": {"numpy", "onnx"},
+    "verifying": {"msgspec", "numpy", "onnx"},
     "api": {"msgspec", "numpy", "onnx"},
     "debugging": {"msgspec", "numpy", "onnx", "networkx"},
     "std": set(),

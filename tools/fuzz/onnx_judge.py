@@ -64,7 +64,7 @@ def judge(model: ModelProto, options: Options, *, inputs: int = 3, seed: int = 0
         return None
     if verdict.reason:
         return Failure(options, "fails", f"{fed}: {verdict.reason}")
-    found = [f"{o.name}: {o.found.difference}" for o in verdict.outputs if o.found is not None]
+    found = [f"{o.name}: {o.found}" for o in verdict.outputs if o.found is not None]
     return Failure(options, "different", f"{fed}: {'; '.join(found)}")
 
 

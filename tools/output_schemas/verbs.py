@@ -6,7 +6,6 @@ from tools.output_schemas.forms import (
     COUNT,
     FLAG,
     NUMBER,
-    REAL,
     SECONDS,
     SIZE,
     TEXT,
@@ -198,49 +197,6 @@ _TENSOR = record({"ranks": rows(COUNT), "types": TEXTS})
 _BLOCK: dict[str, Form] = {"name": TEXT, "signature": TEXT, "summary": TEXT}
 
 
-BENCH: Documents = {
-    "timings": (
-        {
-            "machine": TEXT,
-            "provider": TEXT,
-            "rounds": COUNT,
-            "sizes": by_name(COUNT),
-            "notes": TEXTS,
-            "nodes": rows(
-                record(
-                    {
-                        "name": TEXT,
-                        "operator": TEXT,
-                        "predicted": maybe(TEXT),
-                        "provider": maybe(TEXT),
-                        "agrees": FLAG,
-                        "dispatches": maybe(SIZE),
-                        "bytes": maybe(SIZE),
-                        "microseconds": maybe(REAL),
-                        "alone_microseconds": maybe(REAL),
-                    }
-                )
-            ),
-            "put_in": rows(record({"name": TEXT, "operator": TEXT, "provider": TEXT, "microseconds": REAL})),
-            "whole": record(
-                {"microseconds": REAL, "idle_microseconds": REAL, "on_device": FLAG, "partitions": maybe(COUNT)}
-            ),
-            "model": record(
-                {
-                    "dispatches": maybe(SIZE),
-                    "bytes": maybe(SIZE),
-                    "dispatch_us": REAL,
-                    "bytes_per_us": REAL,
-                    "source": TEXT,
-                    "predicted_us": maybe(REAL),
-                    "implied_dispatch_us": maybe(REAL),
-                }
-            ),
-        },
-        {},
-    )
-}
-
 _VALUE = record(
     {
         "a": TEXT,
@@ -266,35 +222,7 @@ _LOCATION = record(
     }
 )
 
-VERIFY: Documents = {
-    "a verdict": (
-        {"original": TEXT, "result": maybe(TEXT), **VERDICT, "seconds": SECONDS, "summary": TEXT},
-        {"located": maybe(_LOCATION), "note": maybe(TEXT)},
-    )
-}
 
-BISECT: Documents = {
-    "an outcome": (
-        {
-            **_SOURCE,
-            "status": words("found", "not shown", "range"),
-            "message": TEXT,
-            "node": maybe(ref("node_record")),
-            "alone": maybe(FLAG),
-            "region": rows(ref("node_record")),
-            "hidden": TEXTS,
-            "details": TEXTS,
-            "from_end": FLAG,
-            "nodes": COUNT,
-            "runs": COUNT,
-            "width": COUNT,
-            "steps": rows(record({"nodes": COUNT, "cut": TEXTS, "status": TEXT, "details": TEXTS})),
-            "seconds": SECONDS,
-            "summary": TEXT,
-        },
-        {},
-    )
-}
 _CHANGES = rows(
     record(
         {
@@ -308,56 +236,10 @@ _CHANGES = rows(
 )
 _ENTRIES = rows(record({"key": TEXT, "a": maybe(TEXT), "b": maybe(TEXT)}))
 
-DIFF: Documents = {
-    "differences": (
-        {
-            "a": TEXT,
-            "b": TEXT,
-            "equal": FLAG,
-            "operators": record(dict.fromkeys(("rewritten", "changed", "removed", "added"), _CHANGES)),
-            "initializers": rows(ref("constant_change")),
-            "types": rows(record({"name": TEXT, "role": TEXT, "a": maybe(TEXT), "b": maybe(TEXT)})),
-            "opset": _ENTRIES,
-            "metadata": _ENTRIES,
-            "renamed": COUNT,
-            "dml": maybe(TEXT),
-            "notes": TEXTS,
-        },
-        {},
-    )
-}
-
-REPRO: Documents = {
-    "a reduced model": (
-        {
-            **_SOURCE,
-            "output": TEXT,
-            "nodes": rows(ref("node_record")),
-            "start": maybe(ref("node_record")),
-            "whole": COUNT,
-            "bytes": COUNT,
-            "inputs": by_name(rows(COUNT)),
-            "outputs": TEXTS,
-            "details": TEXTS,
-            "original": TEXTS,
-            "notes": TEXTS,
-            "runs": COUNT,
-            "seconds": SECONDS,
-            "summary": TEXT,
-        },
-        {},
-    )
-}
-
 
 VERBS: dict[str, Documents] = {
     "compile": COMPILE,
-    "bench": BENCH,
     "check": CHECK,
-    "verify": VERIFY,
-    "bisect": BISECT,
-    "repro": REPRO,
-    "diff": DIFF,
     "explain": EXPLAIN,
     "inspect": INSPECT,
 }

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired
 
-from msgspec import Struct, structs
+from msgspec import UNSET, Struct, UnsetType, structs
 
 from dmlc import api
 from dmlc.api.checking import CheckResult, check
@@ -21,24 +21,26 @@ from dmlc.cli.command_words import compile_words, compiled_path, writable
 from dmlc.cli.console import Console
 from dmlc.cli.counts import nodes_after
 from dmlc.cli.findings import github_text, sarif_text, with_fix
-from dmlc.cli.fixing import add_fix, check_fix, fixed, fixed_json
+from dmlc.cli.fixing import FixedJson, add_fix, check_fix, fixed, fixed_json
 from dmlc.cli.inputs import add_sized_inputs
-from dmlc.cli.library_page import show_library
+from dmlc.cli.library_page import LibraryAnswer, show_library
 from dmlc.cli.loading import begin_loading
 from dmlc.cli.many import run_each
 from dmlc.cli.next_steps import NextStep, requires_line, steps_text
 from dmlc.cli.options import add_compile_options, add_report_options, add_sources
 from dmlc.cli.paste import pasteable
-from dmlc.cli.placement_view import placement_json
-from dmlc.cli.signatures import signature_json
+from dmlc.cli.placement_view import CopiesFacts, NodeFacts, placement_facts
+from dmlc.cli.schemas import CommandFailure
+from dmlc.cli.signatures import DimBounds, TypedValue, signature_facts
 from dmlc.cli.source import STDIN, compile_keywords, compile_source, is_model, open_source
 from dmlc.diagnostics import Diagnostic, DmlcError, judged, refuses
 from dmlc.diagnostics.catalogue.advice import ON_CPU
 from dmlc.diagnostics.grouping import grouped
+from dmlc.ir.answers import Answer, Size
 from dmlc.passes.unknown_ranks import unknown_ranks
 from dmlc.placement.advice import PLACEMENT_CODES, diagnose
 from dmlc.placement.report import Placement
-from dmlc.placement.requirements import Requirements, requirements
+from dmlc.placement.requirements import RequirementFacts, Requirements, requirements
 from dmlc.targets import Target, load_target
 from dmlc.targets.directml import least_feature_level, level_key
 from dmlc.text import LibraryError
@@ -47,6 +49,53 @@ from dmlc.text import LibraryError
 _OTHER_OPSETS = (20, 18, 17, 13, 11)
 #: The formats that hold the diagnostics alone.
 _WRITERS = {"sarif": sarif_text, "github": github_text}
+
+
+class CheckAnswer(Answer, frozen=True, kw_only=True):
+    """The findings about a program or a model.
+
+    Those about its placement are there if the target has a provider; without one ``nodes`` is their number. A model
+    that the target refuses has no interface. ``fixed``, ``text`` and ``output`` are those of ``--fix``.
+    """
+
+    source: str
+    target: str
+    next: list[NextStep] | UnsetType = UNSET
+    requires: RequirementFacts | UnsetType = UNSET
+    output: str | UnsetType = UNSET
+    opset: int
+    feature_level: str | UnsetType = UNSET
+    first_feature_level: str | UnsetType = UNSET
+    verdict: str | UnsetType = UNSET
+    partitions: int | UnsetType = UNSET
+    obstacles: list[str] | UnsetType = UNSET
+    dispatches: Size | UnsetType | None = UNSET
+    bytes: Size | UnsetType | None = UNSET
+    transfers: CopiesFacts | UnsetType = UNSET
+    open_dims: list[str] | UnsetType = UNSET
+    open_inputs: list[str] | UnsetType = UNSET
+    counts: dict[str, int] | UnsetType = UNSET
+    nodes: int | list[NodeFacts]
+    model: str | UnsetType = UNSET
+    inputs: list[TypedValue] | UnsetType = UNSET
+    outputs: list[TypedValue] | UnsetType = UNSET
+    dims: dict[str, DimBounds] | UnsetType = UNSET
+    conditions: list[str] | UnsetType = UNSET
+    notes: list[str] | UnsetType = UNSET
+    unknown_ranks: list[str] | UnsetType = UNSET
+    unchecked: str | UnsetType = UNSET
+    fixed: list[FixedJson] | UnsetType = UNSET
+    text: str | UnsetType = UNSET
+
+
+class CheckFailure(CommandFailure):
+    """A program that does not compile; ``fixed`` and ``text`` are those of ``--fix``."""
+
+    fixed: NotRequired[list[FixedJson]]
+    text: NotRequired[str]
+
+
+ANSWERS, FAILURE = (CheckAnswer, LibraryAnswer), CheckFailure
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -221,17 +270,17 @@ def _show(args: argparse.Namespace, console: Console, found: _Findings) -> int:
         steps = [] if report is None or found.written else next_of_check(args, report, program)
         _say_answer(args, console, found, steps, required)
         if report is not None:
-            fields |= {"next": [step.to_json() for step in steps], "requires": requirements(report).to_json()}
+            fields |= {"next": steps, "requires": requirements(report).facts()}
     console.warn(result.diagnostics)
     if found.written:
         fields["output"] = found.written
     if report is not None:
-        fields |= placement_json(report)
+        fields |= placement_facts(report)
     elif program is not None:
         fields |= {"opset": program.opset, "nodes": nodes_after(program).total()}
     if program is not None:
         notes = [*result.notes, *api.emitted(program, "numpy" if program.target.code == "numpy" else "onnx").report]
-        fields |= {**signature_json(program.signature), "notes": notes}
+        fields |= {**signature_facts(program.signature), "notes": notes}
         for sentence in notes if report is None else result.notes:
             console.say(f"note: {sentence}")
         causes = unknown_ranks(program.source_graph)
@@ -243,7 +292,7 @@ def _show(args: argparse.Namespace, console: Console, found: _Findings) -> int:
         if unchecked:
             fields["unchecked"] = unchecked
             console.say(f"note: {unchecked}")
-    console.document(fields, ok=code == 0)
+    console.document(CheckAnswer(**fields), ok=code == 0)
     return code
 
 

@@ -11,7 +11,7 @@ import difflib
 import json
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,7 +22,7 @@ from dmlc.cli.counts import as_written, nodes_after, operations
 from dmlc.cli.inputs import add_sized_inputs, sized_inputs
 from dmlc.cli.loading import begin_loading
 from dmlc.cli.options import add_compile_options, add_report_options, add_source, profile_option
-from dmlc.cli.signatures import signature_json
+from dmlc.cli.signatures import signature_facts
 from dmlc.cli.source import STDIN, compile_source, is_model, open_source
 from dmlc.diagnostics.counted import counted
 from dmlc.runtime import files
@@ -36,6 +36,14 @@ if TYPE_CHECKING:
 STDOUT = "-"
 #: The options that most people need; ``--help-all`` shows the others too.
 COMMON_OPTIONS = ("--output", "--target", "--bind", "--shape", "--verify", "--exact", "--strict", "--verbose")
+
+
+def answers() -> tuple[type, ...]:
+    """Return the records of the documents."""
+    from dmlc.cli.model_comparison import CompileAnswer
+    from dmlc.cli.rule_list import RuleList
+
+    return CompileAnswer, RuleList
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -108,7 +116,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
             size = _write(args, program, kind, output)
     console.warn(program.problems() if kind == "onnx" else program.diagnostics)
     if verdict is not None and not is_fine:
-        console.document(_outcome(program, kind, output, verdict), ok=False)
+        _document(console, _outcome(program, kind, output, verdict), ok=False)
         return 1
     seconds = time.perf_counter() - start
     if args.diff:
@@ -285,7 +293,7 @@ def _report(
         "written": not args.dry_run,
         "nodes": nodes,
         "bytes": size,
-        **signature_json(program.signature),
+        **signature_facts(program.signature),
         "notes": list(notes),
         "rewrites": len(program.ledger),
     }
@@ -299,7 +307,15 @@ def _report(
         console.detail(f"{spent * 1e3:8.2f} ms  {name}{'' if changed else '  (changed nothing)'}")
     if args.diff:
         fields["diff"] = _diff(program)
-    console.document(fields)
+    _document(console, fields)
+
+
+def _document(console: Console, fields: Mapping[str, Any], *, ok: bool = True) -> None:
+    """Write the document, where JSON was asked for: only that loads what it needs."""
+    if console.json:
+        from dmlc.cli.model_comparison import CompileAnswer
+
+        console.document(CompileAnswer(**fields), ok=ok)
 
 
 def _report_model(
@@ -314,9 +330,9 @@ def _report_model(
     """Print the effect on an ONNX model, and add it to the fields of the document. It loads onnx's inference, which
     code for NumPy does without."""
     from dmlc.cli.compile_view import first_line, rewritten_text, table_text
-    from dmlc.cli.model_comparison import compare, comparison_json
+    from dmlc.cli.model_comparison import compare, compared_facts
     from dmlc.cli.next_steps import requires_line, sizes_step, steps_text
-    from dmlc.cli.placement_view import requirements_of, transfers_json
+    from dmlc.cli.placement_view import copies_facts, requirements_of
 
     is_model = program.source_model is not None or program.source_graph.joined is not None
     plain = as_written(args, program, source) if is_model or console.json or console.verbose else None
@@ -324,10 +340,10 @@ def _report_model(
     step, sizes = None, None
     if program.target.provider is not None:
         step, sizes = sizes_step(["dmlc", "compile", *args.words], program, written.inputs)
-        fields["transfers"] = transfers_json(program.placement())
+        fields["transfers"] = copies_facts(program.placement())
     required = requirements_of(program)
-    fields |= comparison_json(found)
-    fields |= {"next": [] if step is None else [step.to_json()], "requires": required.to_json()}
+    fields |= {**compared_facts(found), "seconds": round(written.seconds, 3)}
+    fields |= {"next": [] if step is None else [step], "requires": required.facts()}
     console.say(f"{_where(args, written.output)}: {first_line(program, found)}, {written.seconds:.2f} s")
     if not console.json:
         at = {} if sizes is None else sizes.binding
@@ -363,4 +379,4 @@ def _outcome(program: api.Program, kind: str, output: str, verdict: Verdict | No
         "target": _target(program, kind),
         "opset": program.opset,
     }
-    return fields if verdict is None else {**fields, "verification": verdict.to_json()}
+    return fields if verdict is None else {**fields, "verification": verdict.facts()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import re
 import sys
@@ -170,20 +169,9 @@ def printable(text: str) -> str:
 
 
 def _write_json(body: Mapping[str, Any]) -> str:
-    text = json.dumps(_plain(body), indent=2, allow_nan=False, default=asdict)
+    text = json.dumps(body, indent=2, allow_nan=False, default=asdict)
     sys.stdout.write(text + "\n")
     return text
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no infinities and no NaN; they become texts."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    return value
 
 
 #: More bytes are not told apart; a hostile model can ask for more than a float holds.

@@ -11,8 +11,8 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable
-from importlib.resources import files
 from pathlib import Path
+from typing import TypedDict
 
 from dmlc.cli.console import Console, UsageError
 from dmlc.cli.layout import table
@@ -23,6 +23,40 @@ from dmlc.diagnostics import CODES, Code, catalogue, did_you_mean
 _CODE = re.compile(r"[A-Za-z]\d{4}")
 _WIDTH = 100
 _LISTS = ("codes", "rules", "operations", "targets", "words")
+
+
+class CodeAnswer(TypedDict):
+    """A code."""
+
+    code: str
+    title: str
+    why: str
+    example: str
+    fixed: str
+
+
+class WordList(TypedDict, total=False):
+    """The words that have a page, with a line about each."""
+
+    codes: dict[str, str]
+    rules: dict[str, str]
+    operations: dict[str, str]
+    targets: dict[str, str]
+    words: dict[str, str]
+
+
+def answers() -> tuple[type, ...]:
+    """Return the records of the documents. Their modules need libraries, which a code's page says how to install."""
+    from dmlc.cli.glossary import GlossaryEntry
+    from dmlc.cli.library_page import LibraryAnswer
+    from dmlc.cli.node_page import NodeAnswer
+    from dmlc.cli.ops import OpsAnswer
+    from dmlc.cli.program_page import ExplainAnswer
+    from dmlc.cli.rule_page import RulePage
+    from dmlc.cli.targets import TargetsAnswer
+
+    pages = (GlossaryEntry, CodeAnswer, RulePage, OpsAnswer, TargetsAnswer, WordList)
+    return ExplainAnswer, LibraryAnswer, NodeAnswer, *pages
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,6 +79,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if args.schema is not None:
         if args.source is not None or args.list is not None:
             raise UsageError("--schema takes no program and no word beside it")
+        from dmlc.cli.schemas import schema_text
+
         sys.stdout.write(schema_text(args.schema))
         return 0
     if args.list is not None:
@@ -79,16 +115,6 @@ def _source(words: list[str]) -> str | None:
     if find_word(" ".join(words)) is None:
         raise UsageError(f"unexpected argument {words[1]}; dmlc explain --help shows the expected ones")
     return " ".join(words)
-
-
-def schema_text(verb: str) -> str:
-    """The JSON Schema of a verb's documents: a file of the package, or made from the records."""
-    path = files("dmlc") / "schemas" / f"{verb}.json"
-    if path.is_file():
-        return path.read_text("utf-8")
-    from dmlc.cli.schemas import schema_text
-
-    return schema_text(verb)
 
 
 def _page(word: str) -> Callable[[Console], int] | None:
@@ -157,8 +183,14 @@ def _explain_code(name: str, console: Console) -> int:
         known = f"; codes of this family: {', '.join(sorted(family))}" if family else ""
         raise UsageError(f"there is no code {name}{known}")
     console.result(code_page(code))
-    fields = {"code": code.id, "title": code.title, "why": code.why, "example": code.example, "fixed": code.fixed}
-    console.document(fields)
+    answer: CodeAnswer = {
+        "code": code.id,
+        "title": code.title,
+        "why": code.why,
+        "example": code.example,
+        "fixed": code.fixed,
+    }
+    console.document(answer)
     return 0
 
 

@@ -14,11 +14,17 @@ from dmlc.cli.console import Console, UsageError
 from dmlc.cli.options import limits_of
 from dmlc.cli.source import STDIN, check_is_source, read_source
 from dmlc.diagnostics import DmlcError, Source
-from dmlc.diagnostics.fix import fix_json
+from dmlc.diagnostics.fix import FixJson, fix_json
 from dmlc.diagnostics.limits import Limits
 from dmlc.runtime import files
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class FixedJson(FixJson):
+    """A fix that was made, and the code of its diagnostic."""
+
+    code: str
 
 
 def add_fix(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +67,8 @@ def fixed(args: argparse.Namespace, console: Console) -> argparse.Namespace:
 def fixed_json(args: argparse.Namespace) -> dict[str, Any]:
     """The fields of the document about the fixes that were made."""
     made: Sequence[MadeFix] = getattr(args, "made", ())
-    fields: dict[str, Any] = {"fixed": [{"code": one.code, **fix_json(one.fix)} for one in made]}
+    fixed: list[FixedJson] = [{"code": one.code, **fix_json(one.fix)} for one in made]
+    fields: dict[str, Any] = {"fixed": fixed}
     if args.source == STDIN:
         fields["text"] = "\n".join(args.text.lines)
     return fields

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import textwrap
 
-from msgspec import Struct
-
 from dmlc.cli.console import Console
+from dmlc.ir.answers import Answer
 
 _WIDTH = 100
 
 
-class GlossaryEntry(Struct, frozen=True):
+class GlossaryEntry(Answer, frozen=True, rename={"name": "word"}):
     """A word of the output: its text, the forms in which output has it too, and what to read or run next."""
 
     name: str
@@ -244,5 +243,5 @@ def explain_word(word: GlossaryEntry, console: Console) -> int:
     out += f"\nalso: {', '.join(word.forms)}\n" if word.forms else ""
     out += f"see: {word.see}\n" if word.see else ""
     console.result(out)
-    console.document({"word": word.name, "text": word.text, "forms": list(word.forms), "see": word.see})
+    console.document(word)
     return 0

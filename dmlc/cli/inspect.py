@@ -9,19 +9,56 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
+from msgspec import UNSET, UnsetType, structs
+
 from dmlc import api
 from dmlc.cli.console import Console
 from dmlc.cli.counts import as_written, nodes_after, nodes_before, operations
 from dmlc.cli.layout import table
-from dmlc.cli.library_page import show_library
+from dmlc.cli.library_page import LibraryAnswer, show_library
 from dmlc.cli.many import run_each
 from dmlc.cli.options import add_compile_options, add_report_options, add_sources, limits_of
-from dmlc.cli.signatures import signature_json, signature_text
+from dmlc.cli.signatures import SignatureFacts, signature_facts, signature_text
 from dmlc.cli.source import compile_source, is_model, open_source
 from dmlc.diagnostics.limits import Limits
+from dmlc.ir.answers import Answer
 from dmlc.ir.printer import print_graph
+from dmlc.placement.requirements import RequirementFacts
 from dmlc.targets import load_target
 from dmlc.text import LibraryError
+
+
+class CountsBeforeAfter(Answer, frozen=True):
+    """Numbers by operator, as written and as compiled; null if no model of the program as written can be made."""
+
+    before: dict[str, int] | None
+    after: dict[str, int]
+
+
+class TextsBeforeAfter(Answer, frozen=True):
+    """The text of the graph, as written and as compiled."""
+
+    before: str
+    after: str
+
+
+class InspectAnswer(SignatureFacts, frozen=True, kw_only=True):
+    """A program; ``nodes`` are counted by ONNX operator, ``operations`` by operation of the language."""
+
+    source: str
+    target: str
+    opset: int
+    nodes: CountsBeforeAfter
+    operations: CountsBeforeAfter
+    graph: TextsBeforeAfter
+    requires: RequirementFacts | UnsetType = UNSET
+
+
+def answers() -> tuple[type, ...]:
+    """Return the records of the documents."""
+    from dmlc.cli.onnx_page import ModelAnswer
+
+    return InspectAnswer, ModelAnswer, LibraryAnswer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +77,7 @@ def _inspect(args: argparse.Namespace, console: Console) -> int:
 
         found = onnx_facts(Path(args.source), Limits.of(limits_of(args)), load_target(args.target))
         console.result(onnx_page(found))
-        console.document({"source": args.source, **found})
+        console.document(structs.replace(found, source=args.source))
         return 0
     source = open_source(args)
     with console.progress(args.source) as progress:
@@ -53,20 +90,20 @@ def _inspect(args: argparse.Namespace, console: Console) -> int:
     from dmlc.cli.onnx_page import requires_text
     from dmlc.cli.placement_view import requirements_of
 
-    required = {} if program.target.code == "numpy" else {"requires": requirements_of(program).to_json()}
-    last = "".join(f"\n{requires_text(facts)}" for facts in required.values())
+    required = UNSET if program.target.code == "numpy" else requirements_of(program).facts()
+    last = f"\n{requires_text(required)}" if required else ""
     console.result(page(program, before, after) + last)
     console.document(
-        {
-            "source": args.source,
-            "target": program.target.name,
-            "opset": program.opset,
-            **signature_json(program.signature),
-            "nodes": {"before": before, "after": after},
-            "operations": {"before": operations(program.source_graph), "after": operations(program.graph)},
-            "graph": {"before": print_graph(program.source_graph), "after": print_graph(program.graph)},
-            **required,
-        }
+        InspectAnswer(
+            source=args.source,
+            target=program.target.name,
+            opset=program.opset,
+            **signature_facts(program.signature),
+            nodes=CountsBeforeAfter(before, after),
+            operations=CountsBeforeAfter(operations(program.source_graph), operations(program.graph)),
+            graph=TextsBeforeAfter(print_graph(program.source_graph), print_graph(program.graph)),
+            requires=required,
+        )
     )
     return 0
 

@@ -1,4 +1,4 @@
-"""Effect of a compilation as data: a model before and after, and the same as JSON."""
+"""Effect of a compilation as data: a model before and after, and the answer of the command."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from dmlc import api
-from dmlc.cli.placement_view import size_json
+from dmlc.cli.next_steps import NextStep
+from dmlc.cli.placement_view import CopiesFacts
+from dmlc.cli.signatures import DimBounds, TypedValue
 from dmlc.inference.model_facts import types_by_name
 from dmlc.ir import TensorType
+from dmlc.ir.answers import Answer, Size
 from dmlc.placement.report import Placement, placement
+from dmlc.placement.requirements import RequirementFacts
 from dmlc.placement.statistics import Statistics, statistics
 from dmlc.targets import Target
+from dmlc.verifying.verdict import VerdictFacts
 
 
 class ModelColumn(Struct, frozen=True):
@@ -63,24 +68,76 @@ def compare(program: api.Program, source: str, size: int, seconds: float, plain:
     return ModelComparison(before, after, seconds)
 
 
-def comparison_json(found: ModelComparison) -> dict[str, Any]:
-    """The same as plain data: sizes that depend on dims as expressions, unknown ones as null."""
-    before = None if found.before is None else _plain(found.before)
-    return {"before": before, "after": _plain(found.after), "seconds": round(found.seconds, 3)}
+class ModelSize(Answer, frozen=True):
+    """A model: its nodes by operator, and what it costs; what is not known, or not of the target, is null.
+
+    ``unknown`` counts the nodes whose bytes are not known. ``bytes`` are those of the file, ``external_bytes`` those of
+    weights outside of it.
+    """
+
+    nodes: dict[str, int]
+    total: int
+    on_cpu: int | None
+    copies: int | None
+    fused_graphs: int | None
+    dispatches: Size | None
+    bytes_moved: Size | None
+    unknown: int
+    opset: int
+    bytes: int
+    external_bytes: int
+
+    @classmethod
+    def of_column(cls, side: ModelColumn) -> ModelSize:
+        """Return the facts about a model."""
+        unknown = {} if side.placed is not None else dict.fromkeys(("on_cpu", "copies", "fused_graphs"))
+        return cls.of(side.facts, bytes=side.size, **unknown)
 
 
-def _plain(side: ModelColumn) -> dict[str, Any]:
-    facts, is_placed = side.facts, side.placed is not None
-    return {
-        "nodes": facts.nodes,
-        "total": facts.total,
-        "on_cpu": facts.on_cpu if is_placed else None,
-        "copies": facts.copies if is_placed else None,
-        "fused_graphs": facts.fused_graphs if is_placed else None,
-        "dispatches": size_json(facts.dispatches),
-        "bytes_moved": size_json(facts.bytes_moved),
-        "unknown": facts.unknown,
-        "opset": facts.opset,
-        "bytes": side.size,
-        "external_bytes": facts.external_bytes,
-    }
+class ProfileFacts(Answer, frozen=True):
+    """A model for one combination of sizes; ``before`` is null if no model of the program as written can be made."""
+
+    sizes: dict[str, int]
+    file: str
+    opset: int
+    bytes: int
+    before: ModelSize | None
+    after: ModelSize
+
+
+class CompileAnswer(Answer, frozen=True, kw_only=True):
+    """The result of a compilation. A result that differs from its source has no more than its ``verification``.
+
+    ``before`` to ``transfers`` are about ONNX models. ``profiles`` are the files of ``--profile``, ``output`` is their
+    index then.
+    """
+
+    output: str
+    written: bool
+    kind: str
+    target: str
+    opset: int | UnsetType = UNSET
+    nodes: int | UnsetType = UNSET
+    bytes: int | UnsetType = UNSET
+    model: str | UnsetType = UNSET
+    inputs: list[TypedValue] | UnsetType = UNSET
+    outputs: list[TypedValue] | UnsetType = UNSET
+    dims: dict[str, DimBounds] | UnsetType = UNSET
+    conditions: list[str] | UnsetType = UNSET
+    notes: list[str] | UnsetType = UNSET
+    rewrites: int | UnsetType = UNSET
+    before: ModelSize | UnsetType | None = UNSET
+    after: ModelSize | UnsetType = UNSET
+    next: list[NextStep] | UnsetType = UNSET
+    requires: RequirementFacts | UnsetType = UNSET
+    transfers: CopiesFacts | UnsetType = UNSET
+    profiles: list[ProfileFacts] | UnsetType = UNSET
+    seconds: float | UnsetType = UNSET
+    diff: str | UnsetType = UNSET
+    verification: VerdictFacts | list[VerdictFacts] | UnsetType = UNSET
+
+
+def compared_facts(found: ModelComparison) -> dict[str, Any]:
+    """Return the fields of ``CompileAnswer`` and ``ProfileFacts`` about a model before and after."""
+    before = None if found.before is None else ModelSize.of_column(found.before)
+    return {"before": before, "after": ModelSize.of_column(found.after)}

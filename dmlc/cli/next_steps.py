@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
-
-from msgspec import Struct
 
 from dmlc import api
 from dmlc.api.fixed_sizes import FixedSizes, fixed_sizes
@@ -13,20 +10,18 @@ from dmlc.cli.layout import wrapped
 from dmlc.cli.paste import pasteable
 from dmlc.diagnostics.counted import counted
 from dmlc.ir import Array
+from dmlc.ir.answers import Answer
 from dmlc.ir.fixed_shapes import FixedShape, shape_text
 from dmlc.placement.node import CPU, PROVIDER
 from dmlc.placement.report import Placement
 from dmlc.placement.requirements import Requirements
 
 
-class NextStep(Struct, frozen=True):
+class NextStep(Answer, frozen=True):
     """A command to paste, and what it brings."""
 
     command: str
     effect: str
-
-    def to_json(self) -> dict[str, Any]:
-        return {"command": self.command, "effect": self.effect}
 
 
 def sizes_step(

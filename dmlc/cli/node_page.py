@@ -7,16 +7,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET, UnsetType, convert
+
 from dmlc import api
 from dmlc.cli.console import Console, UsageError
 from dmlc.cli.layout import table
 from dmlc.cli.options import limits_of
 from dmlc.cli.source import compile_source, is_model, open_source
-from dmlc.codegen.ledger import ledger_rows
+from dmlc.codegen.ledger import RewriteRow, ledger_rows
 from dmlc.codegen.onnx.annotations import read_annotations
 from dmlc.diagnostics.limits import Limits
 from dmlc.diagnostics.suggest import did_you_mean
 from dmlc.importers import read_model
+from dmlc.ir.answers import Answer
 from dmlc.onnx_schema.nested import all_nodes
 from dmlc.runtime import files
 
@@ -24,6 +27,28 @@ if TYPE_CHECKING:
     from onnx import NodeProto
 
 _TITLES = {"rules": "made by", "class": "class", "from": "from nodes", "places": "from places"}
+
+
+class MissedRule(Answer, frozen=True):
+    """A rule that did not fire at the node, and why."""
+
+    rule: str
+    reason: str
+
+
+class NodeAnswer(Answer, frozen=True, rename={"sources": "from", "rewrite_class": "class"}):
+    """A node: its origin by its metadata, the rules that made it and their classes, and the rewrites."""
+
+    source: str
+    node: str
+    operator: str | UnsetType = UNSET
+    places: list[str] | UnsetType = UNSET
+    sources: list[str] | UnsetType = UNSET
+    rules: list[str] | UnsetType = UNSET
+    rewrite_class: list[str] | UnsetType = UNSET
+    rewrites: list[RewriteRow] | UnsetType = UNSET
+    missed: list[MissedRule] | UnsetType = UNSET
+    lowerings: list[str] | UnsetType = UNSET
 
 
 def explain_node(args: argparse.Namespace, console: Console) -> int:
@@ -48,7 +73,7 @@ def explain_node(args: argparse.Namespace, console: Console) -> int:
         help = did_you_mean(name, _nodes_of(nodes)) if maker is None else f"{maker!r} makes a value of that name"
         raise UsageError(f"there is no node {name!r} in {args.source}{f': {help}' if help else ''}")
     console.result(_page(fields))
-    console.document({"source": args.source, **fields})
+    console.document(convert({"source": args.source, **fields}, NodeAnswer))
     return 0
 
 
@@ -72,8 +97,8 @@ def _facts(nodes: Sequence[NodeProto], name: str) -> dict[str, Any]:
 
 def _done_to(program: api.Program, name: str) -> dict[str, Any]:
     """The rewrites that took or made the node, and the rules that nearly took it."""
-    rewrites = [row for row in ledger_rows(program.ledger) if name in (*row["before"], *row["after"])]
-    missed = [{"rule": r.rule, "reason": r.reason()} for r in program.remarks if r.node == name and not r.chosen]
+    rewrites = [row for row in ledger_rows(program.ledger) if name in (*row.before, *row.after)]
+    missed = [MissedRule(r.rule, r.reason()) for r in program.remarks if r.node == name and not r.chosen]
     lowerings = [r.reason() for r in program.remarks if r.node == name and r.chosen]
     found = {"rewrites": rewrites, "missed": missed, "lowerings": lowerings}
     return {key: rows for key, rows in found.items() if rows}
@@ -83,9 +108,9 @@ def _page(fields: dict[str, Any]) -> str:
     out = f"{fields['node']}{': ' + fields['operator'] if 'operator' in fields else ''}\n"
     out += table(_rows(fields), "  ")
     for row in fields.get("rewrites", ()):
-        out += f"  {row['rule']} ({row['class']}): {row['text']}\n"
-        out += f"      {', '.join(row['before'])} -> {', '.join(row['after']) or 'nothing'}\n"
-    out += "".join(f"  not {row['rule']}: {row['reason']}\n" for row in fields.get("missed", ()))
+        out += f"  {row.rule} ({row.rewrite_class}): {row.text}\n"
+        out += f"      {', '.join(row.before)} -> {', '.join(row.after) or 'nothing'}\n"
+    out += "".join(f"  not {row.rule}: {row.reason}\n" for row in fields.get("missed", ()))
     return out + "".join(f"  {choice}\n" for choice in fields.get("lowerings", ()))
 
 

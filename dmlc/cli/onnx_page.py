@@ -2,43 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import onnx
 
 from dmlc.cli.layout import table
+from dmlc.cli.signatures import TypedValue
 from dmlc.codegen.onnx.metadata import model_facts, other_entries
 from dmlc.diagnostics.limits import Limits
 from dmlc.importers import read_model
 from dmlc.ir import as_dtype
+from dmlc.ir.answers import Answer
 from dmlc.onnx_schema.domains import imported_versions
 from dmlc.onnx_schema.types import element_name
 from dmlc.placement.node_counts import node_counts
 from dmlc.placement.report import placement
-from dmlc.placement.requirements import Requirements, requirements, requirements_of_opset
+from dmlc.placement.requirements import RequirementFacts, Requirements, requirements, requirements_of_opset
 from dmlc.runtime import files
 from dmlc.targets import Target
 
 
-def onnx_facts(path: Path, limits: Limits, target: Target) -> dict[str, Any]:
+class ConstantFacts(Answer, frozen=True):
+    """The number of constants, and their bytes."""
+
+    count: int
+    bytes: int
+
+
+class ModelAnswer(Answer, frozen=True):
+    """The contents of an ONNX file; ``compiled`` are the facts of dmlc, if it made the model or parts of it."""
+
+    source: str
+    model: str
+    ir_version: int
+    opsets: dict[str, int]
+    inputs: list[TypedValue]
+    outputs: list[TypedValue]
+    constants: ConstantFacts
+    nodes: dict[str, int]
+    requires: RequirementFacts
+    compiled: list[dict[str, str]]
+    metadata: dict[str, str]
+
+
+def onnx_facts(path: Path, limits: Limits, target: Target) -> ModelAnswer:
     """Interface, opsets, node counts, and what the model requires on the target. Raises ``DmlcError`` E0420, E0430 or
     E0440."""
     model = read_model(path, files.read_bytes(path, limits, is_model=True), limits)
     constants = {tensor.name for tensor in model.graph.initializer}
-    return {
-        "model": model.graph.name,
-        "ir_version": model.ir_version,
-        "opsets": {entry.domain or "ai.onnx": entry.version for entry in model.opset_import},
-        "inputs": [_typed(value) for value in model.graph.input if value.name not in constants],
-        "outputs": [_typed(value) for value in model.graph.output],
-        "constants": {"count": len(constants), "bytes": sum(t.ByteSize() for t in model.graph.initializer)},
-        "nodes": dict(node_counts(model)),
-        "requires": _requirements(model, target).to_json(),
-        "compiled": model_facts(model),
-        "metadata": other_entries(model),
-    }
+    return ModelAnswer(
+        source=str(path),
+        model=model.graph.name,
+        ir_version=model.ir_version,
+        opsets={entry.domain or "ai.onnx": entry.version for entry in model.opset_import},
+        inputs=[_typed(value) for value in model.graph.input if value.name not in constants],
+        outputs=[_typed(value) for value in model.graph.output],
+        constants=ConstantFacts(len(constants), sum(t.ByteSize() for t in model.graph.initializer)),
+        nodes=dict(node_counts(model)),
+        requires=_requirements(model, target).facts(),
+        compiled=model_facts(model),
+        metadata=other_entries(model),
+    )
 
 
 def _requirements(model: onnx.ModelProto, target: Target) -> Requirements:
@@ -47,18 +71,18 @@ def _requirements(model: onnx.ModelProto, target: Target) -> Requirements:
     return requirements_of_opset(imported_versions(model.opset_import).get("", 0))
 
 
-def requires_text(facts: Mapping[str, Any]) -> str:
-    """The line of what a model requires, whole, from its fields in a document."""
-    parts = [f"ONNX Runtime {facts['onnxruntime'] or 'for this opset'}", f"opset {facts['opset']}"]
-    parts += [f"feature level {facts['feature_level']}"] if facts["feature_level"] else []
-    parts += [f"{' and '.join(facts['device_types'])} on the device"] if facts["device_types"] else []
+def requires_text(facts: RequirementFacts) -> str:
+    """The line of what a model requires, whole."""
+    parts = [f"ONNX Runtime {facts.onnxruntime or 'for this opset'}", f"opset {facts.opset}"]
+    parts += [f"feature level {facts.feature_level}"] if facts.feature_level else []
+    parts += [f"{' and '.join(facts.device_types)} on the device"] if facts.device_types else []
     return f"requires {', '.join(parts)}\n"
 
 
-def _typed(value: onnx.ValueInfoProto) -> dict[str, Any]:
+def _typed(value: onnx.ValueInfoProto) -> TypedValue:
     tensor = value.type.tensor_type
     shape = [d.dim_value if d.HasField("dim_value") else d.dim_param or "?" for d in tensor.shape.dim]
-    return {"name": value.name, "dtype": _dtype(tensor.elem_type), "shape": shape}
+    return TypedValue(value.name, _dtype(tensor.elem_type), shape)
 
 
 def _dtype(number: int) -> str:
@@ -69,20 +93,19 @@ def _dtype(number: int) -> str:
         return element_name(number)
 
 
-def onnx_page(facts: dict[str, Any]) -> str:
+def onnx_page(facts: ModelAnswer) -> str:
     """The same for people."""
-    opsets = ", ".join(f"{domain} {version}" for domain, version in facts["opsets"].items())
-    out = f"ONNX model {facts['model']}: IR version {facts['ir_version']}, opset {opsets}\n"
-    for title in ("inputs", "outputs"):
-        rows = [[v["name"], f"{v['dtype']}[{', '.join(map(str, v['shape']))}]"] for v in facts[title]]
+    opsets = ", ".join(f"{domain} {version}" for domain, version in facts.opsets.items())
+    out = f"ONNX model {facts.model}: IR version {facts.ir_version}, opset {opsets}\n"
+    for title, values in (("inputs", facts.inputs), ("outputs", facts.outputs)):
+        rows = [[value.name, f"{value.dtype}[{', '.join(map(str, value.shape))}]"] for value in values]
         out += f"\n{title}\n" + table(rows, "  ")
-    rows = [[name, str(number)] for name, number in facts["nodes"].items()]
-    out += "\nnodes\n" + table([*rows, ["all", str(sum(facts["nodes"].values()))]], "  ")
-    constants = facts["constants"]
-    out += f"\nconstants: {constants['count']}, {constants['bytes']:,} bytes\n"
-    out += f"\n{requires_text(facts['requires'])}"
-    for compiled in facts["compiled"]:
+    rows = [[name, str(number)] for name, number in facts.nodes.items()]
+    out += "\nnodes\n" + table([*rows, ["all", str(sum(facts.nodes.values()))]], "  ")
+    out += f"\nconstants: {facts.constants.count}, {facts.constants.bytes:,} bytes\n"
+    out += f"\n{requires_text(facts.requires)}"
+    for compiled in facts.compiled:
         out += "\ncompiled by dmlc\n" + table([[name, text] for name, text in compiled.items()], "  ")
-    if facts["metadata"]:
-        out += "\nmetadata\n" + table([[key, value] for key, value in facts["metadata"].items()], "  ")
+    if facts.metadata:
+        out += "\nmetadata\n" + table([[key, value] for key, value in facts.metadata.items()], "  ")
     return out

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Annotated, Any
 
 from dmlc import api
 from dmlc.cli.console import human_bytes
 from dmlc.cli.layout import wrapped
 from dmlc.diagnostics.counted import counted
-from dmlc.ir import Dim, DimExpr
+from dmlc.ir import Dim
+from dmlc.ir.answers import Answer, Size, words
 from dmlc.placement.costs import total
+from dmlc.placement.node import Finding
 from dmlc.placement.node_placement import NodePlacement
 from dmlc.placement.obstacles import obstacles
 from dmlc.placement.report import Placement
@@ -144,8 +146,55 @@ def _bytes(value: Dim | None) -> str:
     return human_bytes(value) if isinstance(value, int) else _amount(value)
 
 
-def placement_json(report: Placement) -> dict[str, Any]:
-    """The same as plain data: sizes that depend on dims as expressions, unknown ones as null."""
+class NodeFacts(Answer, frozen=True, rename={"op": "operator", "level": "first_feature_level"}):
+    """A node: where it runs and why, its DirectML operators, what it costs, and what is known to go wrong.
+
+    ``partition`` is the number of its fused graph; ``alone`` is the reason if it is in none. ``source`` is null for an
+    operator that no table has.
+    """
+
+    name: str
+    op: str
+    directml: tuple[str, ...]
+    where: Annotated[str, words("provider", "cpu", "folded", "unknown")]
+    why: str
+    source: str | None
+    partition: int | None
+    alone: str
+    dispatches: Size | None
+    bytes: Size | None
+    level: str | None
+    verdict: str
+    hangs_on: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+
+class CopyFacts(Answer, frozen=True, rename={"maker": "from"}):
+    """A copy between CPU and GPU; ``bytes`` is null if a size or the type is not known."""
+
+    value: str
+    type: str
+    maker: str
+    to: str
+    readers: tuple[str, ...]
+    from_device: str
+    to_device: str
+    bytes: Size | None
+    open_dims: list[str]
+    cure: str
+
+
+class CopiesFacts(Answer, frozen=True):
+    """The copies between CPU and GPU; ``possible`` counts those of nodes of which it is not known where they run."""
+
+    count: int
+    bytes: Size | None
+    possible: int
+    edges: list[CopyFacts]
+
+
+def placement_facts(report: Placement) -> dict[str, Any]:
+    """Return the fields of ``CheckAnswer`` about a placement."""
     return {
         "opset": report.opset,
         "feature_level": report.feature_level,
@@ -153,13 +202,13 @@ def placement_json(report: Placement) -> dict[str, Any]:
         "verdict": report.verdict,
         "partitions": report.partitions,
         "obstacles": obstacles(report),
-        "dispatches": size_json(report.dispatches),
-        "bytes": size_json(report.bytes),
-        "transfers": transfers_json(report),
+        "dispatches": report.dispatches,
+        "bytes": report.bytes,
+        "transfers": copies_facts(report),
         "open_dims": report.dims,
         "open_inputs": report.shapes,
         "counts": {where: report.count(where) for where in ("provider", "cpu", "folded", "unknown")},
-        "nodes": [_node_json(node) for node in report.nodes],
+        "nodes": [NodeFacts.of(node) for node in report.nodes],
     }
 
 
@@ -170,49 +219,9 @@ def requirements_of(program: api.Program) -> Requirements:
     return requirements(program.placement())
 
 
-def transfers_json(report: Placement) -> dict[str, Any]:
-    """The copies between CPU and GPU as plain data; ``bytes`` are null where a size or a type is not known."""
-    edges = [
-        {
-            "value": copy.value,
-            "type": copy.kind.text,
-            "from": copy.maker,
-            "to": copy.readers[0],
-            "readers": list(copy.readers),
-            "from_device": copy.from_device,
-            "to_device": copy.to_device,
-            "bytes": size_json(copy.bytes),
-            "open_dims": copy.open_dims,
-            "cure": copy.cure,
-        }
-        for copy in report.transfers
-    ]
-    total, possible = size_json(report.transferred), report.possible_transfers
-    return {"count": len(edges), "bytes": total, "possible": possible, "edges": edges}
-
-
-def size_json(value: Dim | None) -> int | str | None:
-    """A size as JSON has it: an expression is a text."""
-    return str(value) if isinstance(value, DimExpr) else value
-
-
-def _node_json(node: NodePlacement) -> dict[str, Any]:
-    return {
-        "name": node.name,
-        "operator": node.op,
-        "directml": list(node.directml),
-        "where": node.where,
-        "why": node.why,
-        "source": node.source,
-        "partition": node.partition,
-        "alone": node.alone,
-        "dispatches": size_json(node.dispatches),
-        "bytes": size_json(node.bytes),
-        "first_feature_level": node.level,
-        "verdict": node.verdict,
-        "hangs_on": list(node.hangs_on),
-        "findings": [
-            {"effect": f.effect, "operator": f.operator, "limit": f.limit, "source": f.source, "repair": f.repair}
-            for f in node.findings
-        ],
-    }
+def copies_facts(report: Placement) -> CopiesFacts:
+    """Return the copies between CPU and GPU."""
+    edges = [CopyFacts.of(copy, type=copy.kind.text, to=copy.readers[0]) for copy in report.transfers]
+    # a sum of sizes is written as its text
+    total: Any = report.transferred
+    return CopiesFacts(len(edges), total, report.possible_transfers, edges)

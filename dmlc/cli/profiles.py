@@ -11,7 +11,7 @@ from dmlc import api
 from dmlc.cli.compile_view import first_line
 from dmlc.cli.console import Console, UsageError
 from dmlc.cli.counts import as_written
-from dmlc.cli.model_comparison import compare, comparison_json
+from dmlc.cli.model_comparison import CompileAnswer, ProfileFacts, compare, compared_facts
 from dmlc.cli.source import compile_source, open_source
 from dmlc.diagnostics import Diagnostic
 from dmlc.diagnostics.counted import counted
@@ -67,14 +67,14 @@ def compile_profiles(args: argparse.Namespace, console: Console, output: str) ->
         "target": program.target.name,
     }
     if verdicts:
-        fields["verification"] = [verdict.to_json() for verdict in verdicts]
+        fields["verification"] = [verdict.facts() for verdict in verdicts]
     if is_fine:
         fields["profiles"] = _report(args, console, program, output, source)
         fields["seconds"] = round(time.perf_counter() - start, 3)
         shown = f"{fields['output']}{' (not written)' if args.dry_run else ''}"
         names = ", ".join(name for name, _ in next(iter(profiles)))
         console.say(f"{shown}: {counted(len(profiles), 'profile')} of {names}, {fields['seconds']:.2f} s")
-    console.document(fields, ok=is_fine)
+    console.document(CompileAnswer(**fields), ok=is_fine)
     return 0 if is_fine else 1
 
 
@@ -84,7 +84,9 @@ def _each_once(programs: Any) -> list[Diagnostic]:
     return list(reversed(list(found.values())))
 
 
-def _report(args: argparse.Namespace, console: Console, program: api.Program, output: str, source: Any) -> list[Any]:
+def _report(
+    args: argparse.Namespace, console: Console, program: api.Program, output: str, source: Any
+) -> list[ProfileFacts]:
     """Print a line for each file, and return what the document says of each."""
     rows = []
     for sizes, one in program.profiles.items():
@@ -94,6 +96,5 @@ def _report(args: argparse.Namespace, console: Console, program: api.Program, ou
         found = compare(one, args.source, size, 0.0, as_written(bound, one, source))
         where = f"{path}{' (not written)' if args.dry_run else ''}"
         console.say(f"{where}: {first_line(one, found)}")
-        facts = {key: value for key, value in comparison_json(found).items() if key != "seconds"}
-        rows.append({"sizes": dict(sizes), "file": str(path), "opset": one.opset, "bytes": size, **facts})
+        rows.append(ProfileFacts(dict(sizes), str(path), one.opset, size, **compared_facts(found)))
     return rows

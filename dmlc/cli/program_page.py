@@ -12,9 +12,11 @@ from dmlc.cli.layout import table, wrapped
 from dmlc.cli.library_page import show_library
 from dmlc.cli.near_misses import NearMiss, near_misses
 from dmlc.cli.source import compile_source, open_source
-from dmlc.codegen.ledger import ledger_rows, removed_rows
+from dmlc.codegen.ledger import RewriteRow, ledger_rows
 from dmlc.diagnostics import Span
 from dmlc.diagnostics.counted import counted
+from dmlc.ir.answers import Answer
+from dmlc.ir.removed import Removal
 from dmlc.passes.inventory import all_rules
 from dmlc.passes.manager import LedgerEntry
 from dmlc.text import LibraryError
@@ -23,6 +25,58 @@ from dmlc.text import LibraryError
 PROMISES = {"exact": "same bits", "reassociates": "rounding may change", "range": "needs a value range"}
 #: Node names that are shown of one rewrite; -v and JSON have them all.
 _NAMES = 6
+
+
+class TotalsBeforeAfter(Answer, frozen=True):
+    """The number of nodes as written and as compiled; null if no model of the program as written can be made."""
+
+    before: int | None
+    after: int
+
+
+class ExplainedRewrite(RewriteRow, frozen=True):
+    """A rewrite; ``what`` is its text."""
+
+    what: str
+
+
+class MissedRewrite(Answer, frozen=True):
+    """A rule that did not fire, and why; ``saves`` is the number of nodes that it would save, null if not known."""
+
+    rule: str
+    node: str
+    reason: str
+    places: list[str]
+    saves: int | None
+
+
+class ChosenLowering(Answer, frozen=True):
+    """The operators that a node became, and why."""
+
+    node: str
+    choice: str
+    places: list[str]
+
+
+class PassTime(Answer, frozen=True, rename={"name": "pass"}):
+    """A pass, and if it changed the graph."""
+
+    name: str
+    seconds: float
+    changed: bool
+
+
+class ExplainAnswer(Answer, frozen=True):
+    """The rewrites of a program or a model, and the missed ones."""
+
+    source: str
+    target: str
+    nodes: TotalsBeforeAfter
+    rewrites: list[ExplainedRewrite]
+    removed: tuple[Removal, ...]
+    missed: list[MissedRewrite]
+    lowerings: list[ChosenLowering]
+    passes: list[PassTime]
 
 
 def explain_program(args: argparse.Namespace, console: Console) -> int:
@@ -41,28 +95,16 @@ def explain_program(args: argparse.Namespace, console: Console) -> int:
     page = missed_page(misses) if args.missed else program_page(program, misses, *totals, verbose=console.verbose)
     console.result(page)
     console.document(
-        {
-            "source": args.source,
-            "target": program.target.name,
-            "nodes": dict(zip(("before", "after"), totals, strict=True)),
-            "rewrites": [{**row, "what": row["text"]} for row in ledger_rows(program.ledger)],
-            "removed": removed_rows(program.removed),
-            "missed": [
-                {
-                    "rule": one.rule,
-                    "node": one.node,
-                    "reason": one.reason,
-                    "places": _places(one.spans),
-                    "saves": one.saves,
-                }
-                for one in misses
-            ],
-            "lowerings": [
-                {"node": node, "choice": reason, "places": _places(spans)}
-                for (node, reason), spans in _choices(program).items()
-            ],
-            "passes": [{"pass": name, "seconds": s, "changed": changed} for name, s, changed in program.timings],
-        }
+        ExplainAnswer(
+            args.source,
+            program.target.name,
+            TotalsBeforeAfter(*totals),
+            [ExplainedRewrite.of(row, what=row.text) for row in ledger_rows(program.ledger)],
+            program.removed,
+            [MissedRewrite.of(one, places=_places(one.spans)) for one in misses],
+            [ChosenLowering(*choice, _places(spans)) for choice, spans in _choices(program).items()],
+            [PassTime(*timing) for timing in program.timings],
+        )
     )
     return 0
 

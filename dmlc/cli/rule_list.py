@@ -2,9 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from dmlc.cli.console import Console
 from dmlc.cli.layout import table
+from dmlc.ir.answers import Answer, words
+from dmlc.ir.history import CLASSES
 from dmlc.passes.inventory import RuleFacts, all_rules
+
+
+class RuleRow(Answer, frozen=True, rename={"name": "rule", "rewrite_class": "class", "depends": "by_case"}):
+    """A rule: its class, if that depends on the case, if it is optional, and the passes that have it."""
+
+    name: str
+    rewrite_class: Annotated[str, words(*CLASSES)]
+    depends: bool
+    optional: bool
+    passes: tuple[str, ...]
+    summary: str
+
+
+class RuleList(Answer, frozen=True):
+    """Every rule."""
+
+    rules: list[RuleRow]
 
 
 def list_rules(console: Console) -> int:
@@ -14,21 +35,10 @@ def list_rules(console: Console) -> int:
     rows += [[r.name, class_text(r), ", ".join(r.passes), r.summary] for r in rules]
     needed = "\nclass: of an application; `by case` depends on dtypes or the target; * a target cannot do without it\n"
     console.result(table(rows) + needed)
-    console.document({"rules": [_plain(rule) for rule in rules]})
+    console.document(RuleList([RuleRow.of(rule) for rule in rules]))
     return 0
 
 
 def class_text(rule: RuleFacts) -> str:
     """The class of a rule as the list and its page show it."""
     return ("by case" if rule.depends else rule.rewrite_class) + ("" if rule.optional else " *")
-
-
-def _plain(rule: RuleFacts) -> dict[str, object]:
-    return {
-        "rule": rule.name,
-        "class": rule.rewrite_class,
-        "by_case": rule.depends,
-        "optional": rule.optional,
-        "passes": list(rule.passes),
-        "summary": rule.summary,
-    }

@@ -8,7 +8,6 @@ import textwrap
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 
@@ -17,7 +16,7 @@ from dmlc import api
 from dmlc.cli.console import Console
 from dmlc.cli.layout import table
 from dmlc.cli.options import add_compile_options
-from dmlc.cli.rule_list import class_text
+from dmlc.cli.rule_list import RuleRow, class_text
 from dmlc.cli.source import compile_source
 from dmlc.diagnostics import Source
 from dmlc.passes.decompose import Decompose
@@ -60,6 +59,15 @@ class Example(Struct, frozen=True):
         return compile_source(args, source=onnx_text.parse_model(body))
 
 
+class RulePage(RuleRow, frozen=True):
+    """A rule, its conditions, and its example: what becomes of the model that it applies to, and why one stays."""
+
+    conditions: str
+    example: str | None
+    applies: list[str]
+    stays: list[str]
+
+
 @cache
 def example_files() -> Mapping[str, Path]:
     """The files of the examples, by rule."""
@@ -93,10 +101,9 @@ def explain_rule(rule: RuleFacts, console: Console) -> int:
         out += "".join(f"\n  {APPLIES}: {line}" for line in fired) + "".join(f"\n  {STAYS}: {line}" for line in missed)
         out += "\n"
     console.result(out)
-    document: dict[str, Any] = {"rule": rule.name, "class": rule.rewrite_class, "by_case": rule.depends}
-    document |= {"optional": rule.optional, "passes": list(rule.passes), "summary": without_marks(summary)}
-    document |= {"conditions": without_marks(conditions), "example": None if example is None else example.text}
-    console.document({**document, "applies": fired, "stays": missed})
+    text = None if example is None else example.text
+    texts = {"summary": without_marks(summary), "conditions": without_marks(conditions), "example": text}
+    console.document(RulePage.of(rule, **texts, applies=fired, stays=missed))
     return 0
 
 

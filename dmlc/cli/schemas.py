@@ -1,7 +1,7 @@
 """JSON Schemas of the documents that commands print, made from the records that they are written from.
 
-The module of each command names the records of its documents in ``ANSWERS``, and in ``FAILURE`` that of its failures if
-they have fields of their own.
+The module of each command names the records of its documents in ``ANSWERS``, or returns them from ``answers()`` if they
+take long to load. ``FAILURE`` is that of its failures if they have more fields.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class CommandFailure(TypedDict):
 def schema_of(verb: str) -> dict[str, Any]:
     """Return the schema (draft 2020-12) of the document of ``dmlc VERB --format json``."""
     module = import_module(f"dmlc.cli.{verb}")
-    kinds = [*module.ANSWERS, getattr(module, "FAILURE", CommandFailure)]
+    answers = module.answers() if hasattr(module, "answers") else module.ANSWERS
+    kinds = [*answers, getattr(module, "FAILURE", CommandFailure)]
     (_, *refs), forms = schema_components([Envelope, *kinds], ref_template="#/$defs/{name}")
     envelope = forms.pop("Envelope")
     envelope["properties"]["command"] = {"const": verb}
@@ -48,8 +49,10 @@ def schema_of(verb: str) -> dict[str, Any]:
         form["required"] = list(dict.fromkeys([*envelope["required"], *form.get("required", ())]))
     for form in forms.values():
         form["description"] = cleandoc(form["description"])
-        # a field with a default is written all the same
-        form["required"] += [name for name, field in form["properties"].items() if "default" in field]
+        for name, field in form["properties"].items():
+            if "default" in field:  # it is written all the same
+                form["required"].append(name)
+                del field["default"]
         form["additionalProperties"] = False
     several = {
         "title": "Several files",

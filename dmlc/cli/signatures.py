@@ -7,23 +7,49 @@ from typing import Any
 from dmlc.cli.layout import table
 from dmlc.codegen.artifact import Signature
 from dmlc.ir import TensorType
+from dmlc.ir.answers import Answer, Real, Size
 from dmlc.runtime.feeds import bounds_text
 
 
-def signature_json(signature: Signature) -> dict[str, Any]:
-    """Inputs, outputs, dims and the relations that run time checks."""
+class TypedValue(Answer, frozen=True):
+    """An input or an output."""
+
+    name: str
+    dtype: str
+    shape: list[Size]
+
+
+class DimBounds(Answer, frozen=True):
+    """The smallest and the largest value of a dim; a dim without a bound has the text ``inf``."""
+
+    min: Real
+    max: Real
+
+
+class SignatureFacts(Answer, frozen=True, kw_only=True):
+    """The interface of a model; ``conditions`` are the relations of sizes that run time checks."""
+
+    model: str
+    inputs: list[TypedValue]
+    outputs: list[TypedValue]
+    dims: dict[str, DimBounds]
+    conditions: list[str]
+
+
+def signature_facts(signature: Signature) -> dict[str, Any]:
+    """Return the fields of ``SignatureFacts``."""
     return {
         "model": signature.name,
         "inputs": [_typed(name, type_) for name, type_ in signature.inputs],
         "outputs": [_typed(name, type_) for name, type_ in signature.outputs],
-        "dims": {name: {"min": low, "max": high} for name, (low, high) in signature.bounds.items()},
-        "conditions": [str(condition) for condition in signature.conditions],
+        "dims": {name: DimBounds(*bounds) for name, bounds in signature.bounds.items()},
+        "conditions": list(map(str, signature.conditions)),
     }
 
 
-def _typed(name: str, type_: TensorType) -> dict[str, Any]:
+def _typed(name: str, type_: TensorType) -> TypedValue:
     shape = [size if isinstance(size, int) else str(size) for size in type_.shape]
-    return {"name": name, "dtype": type_.dtype.long_name, "shape": shape}
+    return TypedValue(name, type_.dtype.long_name, shape)
 
 
 def signature_text(signature: Signature) -> str:

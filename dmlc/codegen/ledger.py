@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
-import msgspec
+from msgspec import json, to_builtins
 
 from dmlc.diagnostics import Span
+from dmlc.ir.answers import Answer, words
+from dmlc.ir.history import CLASSES
 from dmlc.ir.removed import Removal
 
 SCHEMA = 1
@@ -36,24 +38,20 @@ class AppliedRewrite(Protocol):
     def after(self) -> Sequence[str]: ...
 
 
-def ledger_rows(entries: Iterable[AppliedRewrite], place: Callable[[Span], str] = str) -> list[dict[str, Any]]:
-    """Each rewrite: its rule, class, what it did in words, the nodes that went and those that came, source places."""
-    return [
-        {
-            "rule": entry.rule,
-            "class": entry.rewrite_class,
-            "text": entry.text,
-            "before": list(entry.before),
-            "after": list(entry.after),
-            "places": list(dict.fromkeys(map(place, entry.spans))),
-        }
-        for entry in entries
-    ]
+class RewriteRow(Answer, frozen=True, rename={"rewrite_class": "class"}):
+    """A rewrite: its rule, its class, what it did in words, the nodes before and after, and the source places."""
+
+    rule: str
+    rewrite_class: Annotated[str, words(*CLASSES, "asked for")]
+    text: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    places: tuple[str, ...]
 
 
-def removed_rows(removed: Iterable[Removal]) -> list[dict[str, Any]]:
-    """Nodes of the source that no rewrite took: the cause, the cause in words, and the nodes."""
-    return [{"cause": each.cause, "text": each.text, "nodes": list(each.nodes)} for each in removed]
+def ledger_rows(entries: Iterable[AppliedRewrite], place: Callable[[Span], str] = str) -> list[RewriteRow]:
+    """Return the row of each rewrite."""
+    return [RewriteRow.of(entry, places=tuple(dict.fromkeys(map(place, entry.spans)))) for entry in entries]
 
 
 def ledger_document(
@@ -67,12 +65,13 @@ def ledger_document(
     """Return the document of ``--ledger``: ``options`` as ``compile`` takes them, source locations without folders."""
     head = {"schema": SCHEMA, "model": model, "target": target, "opset": opset}
     rows = ledger_rows(entries, place=attrgetter("place"))
-    return {**head, "options": dict(options), "rewrites": rows, "removed": removed_rows(removed)}
+    plain: dict[str, Any] = to_builtins({**head, "options": options, "rewrites": rows, "removed": list(removed)})
+    return plain
 
 
 def ledger_json(entries: Iterable[AppliedRewrite], removed: Iterable[Removal]) -> str:
     """The ledger in one line, for a model's metadata. Source places stay out: its readers do not need them."""
     rows = [{"rule": e.rule, "class": e.rewrite_class, "before": e.before, "after": e.after} for e in entries]
-    found = removed_rows(removed)
+    found = list(removed)
     body = {"schema": SCHEMA, "rewrites": rows, **({"removed": found} if found else {})}
-    return msgspec.json.encode(body).decode()
+    return json.encode(body).decode()

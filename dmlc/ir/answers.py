@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from msgspec import Meta, Struct, to_builtins
 
@@ -12,8 +12,10 @@ from dmlc.ir.dim import DimExpr
 
 #: A size, or a count that depends on dynamic sizes: a number or an expression of dims.
 Size: TypeAlias = int | str
-#: A number; JSON has no NaN and no infinities, so they are texts.
-Real: TypeAlias = Annotated[float, Meta(extra_json_schema={"type": ["number", "string"]})]
+if TYPE_CHECKING:
+    Real: TypeAlias = float
+else:  # JSON has no NaN and no infinities, so they are texts
+    Real = float | Literal["nan", "inf", "-inf"]
 
 
 def words(*names: str) -> Meta:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Struct
-
+from dmlc.ir.answers import Answer
 from dmlc.ir.dim import dim_names
 from dmlc.ir.graph import Graph
 
@@ -23,7 +22,7 @@ DEFINED = "defined"
 _NAMELESS = "unknown_"
 
 
-class Removal(Struct, frozen=True):
+class Removal(Answer, frozen=True):
     """The nodes that were removed for one cause, and the cause in words."""
 
     cause: str

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 
-from msgspec import Struct
+from msgspec import json
 
+from dmlc.ir.answers import Answer
 from dmlc.placement.dependence import needed_release, needed_type
 from dmlc.placement.report import Placement
 from dmlc.targets.directml import least_feature_level, level_key
@@ -16,30 +16,30 @@ from dmlc.targets.releases import ORDINARY_OPSET, first_release
 FACT = "requires"
 
 
-class Requirements(Struct, frozen=True):
+class RequirementFacts(Answer, frozen=True):
     """The lowest release of ONNX Runtime (None: not known), the opset, the feature level, and types of the device.
 
-    ``feature_level`` is None for a target without a provider. ``level_operators`` are the operators that need it.
+    ``feature_level`` is None for a target without a provider.
     """
 
     onnxruntime: str | None
     opset: int
     feature_level: str | None = None
     device_types: tuple[str, ...] = ()
+
+
+class Requirements(RequirementFacts, frozen=True):
+    """Requirements of a model; ``level_operators`` are the operators that need the feature level."""
+
     level_operators: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, object]:
-        """The requirements as plain data, without the operators."""
-        return {
-            "onnxruntime": self.onnxruntime,
-            "opset": self.opset,
-            "feature_level": self.feature_level,
-            "device_types": list(self.device_types),
-        }
+    def facts(self) -> RequirementFacts:
+        """Return the requirements without the operators."""
+        return RequirementFacts.of(self)
 
     def fact(self) -> str:
         """The requirements as one line of JSON."""
-        return json.dumps(self.to_json(), separators=(",", ":"))
+        return json.encode(self.facts()).decode()
 
     def text(self) -> str:
         """Return what exceeds the ordinary, opset 17 and the feature level that the provider demands, in words; empty

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dmlc.cli import console
-from dmlc.cli.explain import schema_text
+from dmlc.cli.schemas import schema_of
 from tests.command_line import Refused, Run
 
 
@@ -20,7 +20,7 @@ from tests.command_line import Refused, Run
 def _validator(verb: str) -> Any:
     from jsonschema import Draft202012Validator
 
-    return Draft202012Validator(json.loads(schema_text(verb)))
+    return Draft202012Validator(schema_of(verb))
 
 
 @pytest.fixture(autouse=True)

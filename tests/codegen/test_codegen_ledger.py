@@ -18,7 +18,7 @@ ENTRIES = (
 
 
 def test_rows() -> None:
-    first, second = ledger_rows(ENTRIES)
+    first, second = [row.to_json() for row in ledger_rows(ENTRIES)]
     assert first == {
         "rule": "cse",
         "class": "exact",

@@ -62,7 +62,7 @@ class Console:
                 **self._kept,
                 **fields,
                 "diagnostics": fields.get("diagnostics", [to_json(d) for d in self._warnings]),
-                "warnings": [group_json(d) for d in grouped(self._warnings)],
+                "warnings": [group_json(d) for d in grouped(self._warnings) if d.severity == "warning"],
             }
             if self._collected is None:
                 _write_json(body)

@@ -150,7 +150,7 @@ def _faults(before: ModelColumn | None, after: ModelColumn) -> list[ProviderFaul
 def _met(side: ModelColumn) -> Counter[tuple[str, str, str, str]]:
     findings = [] if side.placed is None else side.placed.findings
     return Counter(
-        (node.op, _FAULTS[finding.effect], finding.limit, finding.source)
+        (node.op, _FAULTS[finding.effect], finding.limit, finding.source or "")
         for node, finding in findings
         if finding.effect in _FAULTS
     )

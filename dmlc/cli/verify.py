@@ -13,7 +13,7 @@ import argparse
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType
 
@@ -24,6 +24,7 @@ from dmlc.cli.console import Console, UsageError
 from dmlc.cli.inputs import expected_outputs, given_inputs
 from dmlc.cli.layout import prose
 from dmlc.cli.options import add_include, add_limits, add_report_options, limits_of
+from dmlc.cli.schemas import CommandFailure
 from dmlc.cli.source import STDIN, check_is_source, is_model, read_source
 from dmlc.debugging import LocatedVerdict, Location, locate, verify
 from dmlc.diagnostics.limits import Limits
@@ -42,7 +43,13 @@ class VerifyAnswer(VerdictFacts, frozen=True, kw_only=True):
     summary: str
 
 
-ANSWERS = (VerifyAnswer,)
+class VerifyFailure(CommandFailure):
+    """A failure, such as a file that cannot be read."""
+
+    verdict: Literal["not comparable"]
+
+
+ANSWERS, FAILURE = (VerifyAnswer,), VerifyFailure
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,6 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
+    console.keep({"verdict": "not comparable"})  # for a failure; an answer has its own
     check_comparison(args)
     if args.exact and (args.rtol is not None or args.atol is not None):
         raise UsageError("--exact allows no error, --rtol and --atol allow some: give one of them")

@@ -57,7 +57,7 @@ def diagnose(report: Placement) -> Iterator[tuple[str, Diagnostic]]:
             name += f" and {len(nodes) - 1} like it" if len(nodes) > 1 else ""
         message = text.format(op=node.op, name=name, limit=finding.limit)
         about = OfNodes(tuple(nodes), several.replace("{limit}", finding.limit.replace("{", "{{").replace("}", "}}")))
-        notes = (f"source: {finding.source}",)
+        notes = (f"source: {finding.source}",) if finding.source else ()
         yield node.name, Diagnostic(code, message, help=finding.repair, notes=notes, of_nodes=about)
 
 

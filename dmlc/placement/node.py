@@ -51,13 +51,14 @@ BY_VERSION = frozenset(
 class Finding(Struct, frozen=True):
     """Something to know before shipping.
 
-    ``effect`` is fails, wrong, imprecise, advice, cpu or unknown; ``operator`` is whose limit it is.
+    ``effect`` is fails, wrong, imprecise, advice, cpu or unknown; ``operator`` is whose limit it is. ``source`` is the
+    row of a table that says so; None for an operator that no table has.
     """
 
     effect: str
     operator: str
     limit: str
-    source: str
+    source: str | None
     repair: str = ""
 
 
@@ -73,7 +74,7 @@ class Looked(Struct):
 
     where: str
     why: str
-    source: str = ""
+    source: str | None = ""
     directml: tuple[str, ...] = ()
     level: str | None = None
     alone: str = ""
@@ -200,21 +201,19 @@ def _is_small(name: str, scope: ValueScope) -> bool:
 
 
 def _without_row(node: TypedNode, capabilities: Capabilities) -> Looked:
-    source = capabilities.cite(node.label)
     known = node.domain in COVERED_DOMAINS and (node.domain != "" or parameters("", node.op, max(node.opset, 1)))
     if not known:
         limit = f"no table covers {'the operator ' + node.label if not node.domain else 'the domain ' + node.domain}"
-        finding = Finding("unknown", node.label, limit, source, "write it out as ONNX operators")
-        return Looked(UNKNOWN, limit, source, findings=[finding])
+        finding = Finding("unknown", node.label, limit, None, "write it out as ONNX operators")
+        return Looked(UNKNOWN, limit, None, findings=[finding])
     failure = next((f for f in capabilities.faults(node.op, node.domain) if node.op in f.operators), None)
     if failure is not None:
         return _on_cpu(node, failure.what, failure.source, failure.repair)
-    return _on_cpu(
-        node, f"DirectML's provider has no kernel for {node.label}", source, "write it out in other operators"
-    )
+    why, source = f"DirectML's provider has no kernel for {node.label}", capabilities.cite(node.label)
+    return _on_cpu(node, why, source, "write it out in other operators")
 
 
-def _on_cpu(node: TypedNode, why: str, source: str, repair: str) -> Looked:
+def _on_cpu(node: TypedNode, why: str, source: str | None, repair: str) -> Looked:
     return Looked(CPU, why, source, findings=[Finding("cpu", node.label, why, source, repair)])
 
 

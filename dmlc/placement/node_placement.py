@@ -31,7 +31,7 @@ class NodePlacement(Struct):
     dispatches: Dim | None = 0
     bytes: Dim | None = 0
     findings: tuple[Finding, ...] = ()
-    source: str = ""
+    source: str | None = ""
     hangs_on: tuple[str, ...] = ()
 
     @property

@@ -135,3 +135,30 @@ def test_formats_of_check_agree(run: Run, source: str, target: str) -> None:
     rows = [(m[1].replace("notice", "note"), m[2]) for m in lines if m]
     assert (again, err, rows) == (code, "", found)
     assert len(lines) == len(rows)
+
+
+def test_source_of_an_operator_without_a_table_is_null(run: Run) -> None:
+    found = json.loads(run("check", "custom.onnx", "--format", "json")[1])
+    (node,) = found["nodes"]
+    assert (node["source"], node["findings"][0]["source"]) == (None, None)
+    assert [d["notes"] for d in found["diagnostics"] if d["code"] == "W0602"] == [[]]
+
+
+def test_warnings_have_no_errors(run: Run) -> None:
+    found = json.loads(run("check", "cpu.dml", "--format", "json")[1])
+    assert {group["severity"] for group in found["warnings"]} == {"warning"}
+    found = json.loads(run("check", "cpu.dml", "--strict", "--format", "json")[1])
+    assert {d["severity"] for d in found["diagnostics"]} == {"error"}
+    assert found["warnings"] == []
+    found = json.loads(run("verify", "good.onnx", "other.onnx", "--inputs", "1", "--format", "json")[1])
+    assert [d["code"] for d in found["diagnostics"]] == ["E0562"]
+    assert found["warnings"] == []
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [("noise.onnx", "good.onnx"), ("good.onnx", "missing.onnx"), ("types.dml", "good.onnx")]
+)
+def test_verdict_of_a_failure_is_not_comparable(a: str, b: str, run: Run) -> None:
+    found = json.loads(run("verify", a, b, "--format", "json")[1])
+    assert (found["ok"], found["verdict"]) == (False, "not comparable")
+    assert found["diagnostics"]

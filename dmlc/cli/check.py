@@ -31,12 +31,12 @@ from dmlc.cli.options import add_compile_options, add_report_options, add_source
 from dmlc.cli.paste import pasteable
 from dmlc.cli.placement_view import CopiesFacts, NodeFacts, placement_facts
 from dmlc.cli.schemas import CommandFailure
-from dmlc.cli.signatures import DimBounds, TypedValue, signature_facts
+from dmlc.cli.signatures import SignatureFacts, signature_facts
 from dmlc.cli.source import STDIN, compile_keywords, compile_source, is_model, open_source
 from dmlc.diagnostics import Diagnostic, DmlcError, judged, refuses
 from dmlc.diagnostics.catalogue.advice import ON_CPU
 from dmlc.diagnostics.grouping import grouped
-from dmlc.ir.answers import Answer, Size
+from dmlc.ir.answers import Size
 from dmlc.passes.unknown_ranks import unknown_ranks
 from dmlc.placement.advice import PLACEMENT_CODES, diagnose
 from dmlc.placement.report import Placement
@@ -51,7 +51,7 @@ _OTHER_OPSETS = (20, 18, 17, 13, 11)
 _WRITERS = {"sarif": sarif_text, "github": github_text}
 
 
-class CheckAnswer(Answer, frozen=True, kw_only=True):
+class CheckAnswer(SignatureFacts, frozen=True, kw_only=True):
     """The findings about a program or a model.
 
     Those about its placement are there if the target has a provider; without one ``nodes`` is their number. A model
@@ -76,11 +76,6 @@ class CheckAnswer(Answer, frozen=True, kw_only=True):
     open_inputs: list[str] | UnsetType = UNSET
     counts: dict[str, int] | UnsetType = UNSET
     nodes: int | list[NodeFacts]
-    model: str | UnsetType = UNSET
-    inputs: list[TypedValue] | UnsetType = UNSET
-    outputs: list[TypedValue] | UnsetType = UNSET
-    dims: dict[str, DimBounds] | UnsetType = UNSET
-    conditions: list[str] | UnsetType = UNSET
     notes: list[str] | UnsetType = UNSET
     unknown_ranks: list[str] | UnsetType = UNSET
     unchecked: str | UnsetType = UNSET

@@ -21,36 +21,23 @@ from dmlc.cli.options import add_compile_options, add_report_options, add_source
 from dmlc.cli.signatures import SignatureFacts, signature_facts, signature_text
 from dmlc.cli.source import compile_source, is_model, open_source
 from dmlc.diagnostics.limits import Limits
-from dmlc.ir.answers import Answer
+from dmlc.ir.answers import BeforeAfter
 from dmlc.ir.printer import print_graph
 from dmlc.placement.requirements import RequirementFacts
 from dmlc.targets import load_target
 from dmlc.text import LibraryError
 
 
-class CountsBeforeAfter(Answer, frozen=True):
-    """Numbers by operator, as written and as compiled; null if no model of the program as written can be made."""
-
-    before: dict[str, int] | None
-    after: dict[str, int]
-
-
-class TextsBeforeAfter(Answer, frozen=True):
-    """The text of the graph, as written and as compiled."""
-
-    before: str
-    after: str
-
-
 class InspectAnswer(SignatureFacts, frozen=True, kw_only=True):
-    """A program; ``nodes`` are counted by ONNX operator, ``operations`` by operation of the language."""
+    """A program. ``nodes`` are counted by ONNX operator, null if no model of the program as written can be made;
+    ``operations`` are those of the language, and ``graph`` is its text."""
 
     source: str
     target: str
     opset: int
-    nodes: CountsBeforeAfter
-    operations: CountsBeforeAfter
-    graph: TextsBeforeAfter
+    nodes: BeforeAfter[dict[str, int] | None]
+    operations: BeforeAfter[dict[str, int]]
+    graph: BeforeAfter[str]
     requires: RequirementFacts | UnsetType = UNSET
 
 
@@ -99,9 +86,9 @@ def _inspect(args: argparse.Namespace, console: Console) -> int:
             target=program.target.name,
             opset=program.opset,
             **signature_facts(program.signature),
-            nodes=CountsBeforeAfter(before, after),
-            operations=CountsBeforeAfter(operations(program.source_graph), operations(program.graph)),
-            graph=TextsBeforeAfter(print_graph(program.source_graph), print_graph(program.graph)),
+            nodes=BeforeAfter(before, after),
+            operations=BeforeAfter(operations(program.source_graph), operations(program.graph)),
+            graph=BeforeAfter(print_graph(program.source_graph), print_graph(program.graph)),
             requires=required,
         )
     )

@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct, UnsetType
 from dmlc import api
 from dmlc.cli.next_steps import NextStep
 from dmlc.cli.placement_view import CopiesFacts
-from dmlc.cli.signatures import DimBounds, TypedValue
+from dmlc.cli.signatures import SignatureFacts
 from dmlc.inference.model_facts import types_by_name
 from dmlc.ir import TensorType
 from dmlc.ir.answers import Answer, Size
@@ -105,7 +105,7 @@ class ProfileFacts(Answer, frozen=True):
     after: ModelSize
 
 
-class CompileAnswer(Answer, frozen=True, kw_only=True):
+class CompileAnswer(SignatureFacts, frozen=True, kw_only=True):
     """The result of a compilation. A result that differs from its source has no more than its ``verification``.
 
     ``before`` to ``transfers`` are about ONNX models. ``profiles`` are the files of ``--profile``, ``output`` is their
@@ -119,11 +119,6 @@ class CompileAnswer(Answer, frozen=True, kw_only=True):
     opset: int | UnsetType = UNSET
     nodes: int | UnsetType = UNSET
     bytes: int | UnsetType = UNSET
-    model: str | UnsetType = UNSET
-    inputs: list[TypedValue] | UnsetType = UNSET
-    outputs: list[TypedValue] | UnsetType = UNSET
-    dims: dict[str, DimBounds] | UnsetType = UNSET
-    conditions: list[str] | UnsetType = UNSET
     notes: list[str] | UnsetType = UNSET
     rewrites: int | UnsetType = UNSET
     before: ModelSize | UnsetType | None = UNSET

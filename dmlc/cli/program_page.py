@@ -15,7 +15,7 @@ from dmlc.cli.source import compile_source, open_source
 from dmlc.codegen.ledger import RewriteRow, ledger_rows
 from dmlc.diagnostics import Span
 from dmlc.diagnostics.counted import counted
-from dmlc.ir.answers import Answer
+from dmlc.ir.answers import Answer, BeforeAfter
 from dmlc.ir.removed import Removal
 from dmlc.passes.inventory import all_rules
 from dmlc.passes.manager import LedgerEntry
@@ -25,13 +25,6 @@ from dmlc.text import LibraryError
 PROMISES = {"exact": "same bits", "reassociates": "rounding may change", "range": "needs a value range"}
 #: Node names that are shown of one rewrite; -v and JSON have them all.
 _NAMES = 6
-
-
-class TotalsBeforeAfter(Answer, frozen=True):
-    """The number of nodes as written and as compiled; null if no model of the program as written can be made."""
-
-    before: int | None
-    after: int
 
 
 class ExplainedRewrite(RewriteRow, frozen=True):
@@ -71,7 +64,7 @@ class ExplainAnswer(Answer, frozen=True):
 
     source: str
     target: str
-    nodes: TotalsBeforeAfter
+    nodes: BeforeAfter[int | None]
     rewrites: list[ExplainedRewrite]
     removed: tuple[Removal, ...]
     missed: list[MissedRewrite]
@@ -98,7 +91,7 @@ def explain_program(args: argparse.Namespace, console: Console) -> int:
         ExplainAnswer(
             args.source,
             program.target.name,
-            TotalsBeforeAfter(*totals),
+            BeforeAfter(*totals),
             [ExplainedRewrite.of(row, what=row.text) for row in ledger_rows(program.ledger)],
             program.removed,
             [MissedRewrite.of(one, places=_places(one.spans)) for one in misses],

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import UNSET, UnsetType
+
 from dmlc.cli.layout import table
 from dmlc.codegen.artifact import Signature
 from dmlc.ir import TensorType
@@ -27,13 +29,13 @@ class DimBounds(Answer, frozen=True):
 
 
 class SignatureFacts(Answer, frozen=True, kw_only=True):
-    """The interface of a model; ``conditions`` are the relations of sizes that run time checks."""
+    """The interface of a model, if it is known; ``conditions`` are the relations of sizes that run time checks."""
 
-    model: str
-    inputs: list[TypedValue]
-    outputs: list[TypedValue]
-    dims: dict[str, DimBounds]
-    conditions: list[str]
+    model: str | UnsetType = UNSET
+    inputs: list[TypedValue] | UnsetType = UNSET
+    outputs: list[TypedValue] | UnsetType = UNSET
+    dims: dict[str, DimBounds] | UnsetType = UNSET
+    conditions: list[str] | UnsetType = UNSET
 
 
 def signature_facts(signature: Signature) -> dict[str, Any]:

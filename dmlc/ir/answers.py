@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias, TypeVar
 
 from msgspec import Meta, Struct, to_builtins
 
@@ -50,6 +50,16 @@ class Answer(JsonRecord, Struct, frozen=True):
         """Return the answer about a record: its attributes of the same names, and the ``fields`` that it lacks."""
         names = [name for name in cls.__struct_fields__ if name not in fields]
         return cls(**{name: getattr(record, name) for name in names}, **fields)
+
+
+Fact = TypeVar("Fact")
+
+
+class BeforeAfter(Answer, Generic[Fact], frozen=True):
+    """A fact about a program as written and as compiled."""
+
+    before: Fact
+    after: Fact
 
 
 def _text(value: object) -> str:

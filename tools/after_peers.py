@@ -24,6 +24,7 @@ from onnx import ModelProto
 
 import dmlc
 from benchmarks.peers import REWRITERS, installed
+from dmlc.targets import load_target
 from tools.canonical_form import operators
 from tools.fixture_folder import PARTS, cases, fixtures
 from tools.model_checks import node_count, optimized_copy, run, session
@@ -80,7 +81,7 @@ def compiled(model: ModelProto, target: str) -> tuple[str, int | str]:
     """Return how many nodes dmlc emits, and how many ONNX Runtime's basic level leaves of them; a reason in the place
     of a count that there is not."""
     try:
-        emitted = dmlc.compile(model, target=target).to_onnx()
+        emitted = dmlc.compile(model, target=load_target(target)).to_onnx()
     except dmlc.DmlcError as error:
         return error.diagnostics[0].code.id, "refused"
     nodes = str(node_count(emitted.graph))

@@ -1,16 +1,20 @@
 """The stubs of the package, written from the declarations: ``python -m tools.builder_stubs --write`` writes them anew.
 
-``operations.pyi`` types the operations, each ``__init__.pyi`` the names of a package, which are loaded lazily.
+``operations.pyi`` types the operations, ``entry.pyi`` the function ``compile``, each ``__init__.pyi``
+the names of a package, which are loaded lazily.
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
+import os
 import re
 import textwrap
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
 from dmlc import std
 from dmlc.api.functions import Function
@@ -20,12 +24,16 @@ from dmlc.ir import Operation
 from dmlc.ops import OPERATIONS
 from dmlc.ops.attributes import AttributeSpec, attribute_specs
 from dmlc.ops.call_attributes import LIKE, like_attribute
+from dmlc.passes.options import OPTIONS
+from dmlc.targets import TargetName
+from dmlc.targets.directml import FeatureLevel
 from tools.generated_files import write_or_compare
 
 _PACKAGE_FOLDER = Path(__file__).parents[1] / "dmlc"
 OPERATIONS_STUB = _PACKAGE_FOLDER / "builder" / "operations.pyi"
 PACKAGE_STUB = _PACKAGE_FOLDER / "__init__.pyi"
 STD_STUB = _PACKAGE_FOLDER / "std" / "__init__.pyi"
+COMPILE_STUB = _PACKAGE_FOLDER / "api" / "entry.pyi"
 #: The packages whose names are all loaded lazily.
 LAZY_PACKAGES = ("debugging", "importers", "verifying")
 
@@ -52,6 +60,19 @@ _DOCSTRING = '''\
 """Written by ``python -m tools.builder_stubs --write``; a test holds it to what the package gives."""
 '''
 
+_ALIASES = {TargetName: "TargetName", FeatureLevel: "FeatureLevel"}
+_COMPILE = f"""\
+{_DOCSTRING}
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Literal
+
+from dmlc.api.program import Program
+from dmlc.api.sources import ProgramSource
+from dmlc.targets import Target, TargetName
+from dmlc.targets.directml import FeatureLevel
+"""
+
 
 def package_stub() -> str:
     """The stub of ``dmlc`` itself."""
@@ -72,7 +93,13 @@ def lazy_stub(package: str) -> str:
 def stubs() -> dict[Path, str]:
     """The text of each stub by its path."""
     lazy = {_PACKAGE_FOLDER / package / "__init__.pyi": lazy_stub(f"dmlc.{package}") for package in LAZY_PACKAGES}
-    return {OPERATIONS_STUB: operations_stub(), PACKAGE_STUB: package_stub(), STD_STUB: std_stub(), **lazy}
+    return {
+        OPERATIONS_STUB: operations_stub(),
+        PACKAGE_STUB: package_stub(),
+        COMPILE_STUB: compile_stub(),
+        STD_STUB: std_stub(),
+        **lazy,
+    }
 
 
 def std_stub() -> str:
@@ -91,6 +118,38 @@ def _block(block: Function) -> str:
         lines.append(f"    {p.name}: {'Any' if p.default is p.empty else f'{kind} = {p.default}'},\n")
     summary = textwrap.fill(block.__doc__ or "", 110, subsequent_indent="    ")
     return f'def {block.__name__}(\n{"".join(lines)}) -> Tensor:\n    """{summary}"""\n'
+
+
+def compile_stub() -> str:
+    """The stub of ``dmlc.api.entry``: the function ``compile`` with its keywords."""
+    compile = importlib.import_module("dmlc.api.entry").compile
+    options = OPTIONS.values()
+    parameters = ["source: ProgramSource", "*"]
+    parameters += [f"{option.name}: {type_text(option.takes)} = {_literal(option.default)}" for option in options]
+    body = "".join(f"    {parameter},\n" for parameter in parameters)
+    docstring = textwrap.indent(inspect.getdoc(compile) or "", "    ").lstrip()
+    return f'{_COMPILE}\ndef compile(\n{body}) -> Program:\n    """{docstring}\n    """\n'
+
+
+def type_text(kind: Any) -> str:
+    """Return a type as source text, without the modules of its names."""
+    if kind is None or kind is type(None):
+        return "None"
+    if not isinstance(kind, list) and kind in _ALIASES:
+        return _ALIASES[kind]
+    parts, origin = get_args(kind), get_origin(kind)
+    if origin in (Union, UnionType):
+        return " | ".join(map(type_text, parts))
+    if origin is Literal:
+        return f"Literal[{', '.join(map(_literal, parts))}]"
+    if isinstance(kind, list):
+        return f"[{', '.join(map(type_text, kind))}]"
+    name = "os.PathLike" if origin is os.PathLike else (origin or kind).__name__
+    return f"{name}[{', '.join(map(type_text, parts))}]" if parts else name
+
+
+def _literal(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
 def operations_stub() -> str:

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import numpy as np
 from msgspec import Struct
@@ -14,17 +14,22 @@ from msgspec import Struct
 from dmlc.diagnostics import did_you_mean, fail
 from dmlc.diagnostics.catalogue.runs import UNKNOWN_CHOICE
 from dmlc.ir.history import CLASSES
+from dmlc.passes.options import OPTIONS, Option
 
 #: More inputs than anybody waits for.
 _MOST_INPUTS = 2**31 - 1
 
 
 class ArgumentKind(Struct, frozen=True):
-    """The values that an argument takes, and how a message describes them; the ``words`` if it takes only some."""
+    """The values that an argument takes, and how a message describes them; the ``words`` if it takes only some.
+
+    ``convert`` makes of a value that it takes the one that is used.
+    """
 
     takes: Callable[[Any], bool]
     description: str
     words: tuple[str, ...] = ()
+    convert: Callable[[Any], Any] = lambda value: value
 
 
 def _is_integer(value: Any, least: int, most: float = math.inf) -> bool:
@@ -52,12 +57,22 @@ def _is_bool(value: Any) -> bool:
     return isinstance(value, (bool, np.bool_))
 
 
-def _is_allowed(value: Any) -> bool:
-    try:
-        names = [value] if isinstance(value, (str, bytes)) else list(value)
-    except TypeError:
-        return False
-    return all(isinstance(name, str) and name in CLASSES for name in names)
+def _is_folders(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes)) and all(map(_is_path, value))
+
+
+def _some_of(words: Sequence[str]) -> ArgumentKind:
+    def takes(value: Any) -> bool:
+        try:
+            return all(isinstance(name, str) and name in words for name in _names(value))
+        except TypeError:
+            return False
+
+    return ArgumentKind(takes, f"one or more of {', '.join(words)}", tuple(words), _names)
+
+
+def _names(value: Any) -> tuple[Any, ...]:
+    return (value,) if isinstance(value, (str, bytes)) else tuple(value)
 
 
 def _one_of(words: Sequence[str], *, optional: bool = False) -> ArgumentKind:
@@ -68,15 +83,31 @@ def _one_of(words: Sequence[str], *, optional: bool = False) -> ArgumentKind:
 
 
 _TEXT = ArgumentKind(_is_text, "a text")
-_BOOL = ArgumentKind(_is_bool, "True or False")
+_BOOL = ArgumentKind(_is_bool, "True or False", convert=bool)
 _DISTANCE = ArgumentKind(_is_distance, "a number of 0 or more")
 _FUNCTION = ArgumentKind(lambda value: value is None or callable(value), "a function")
 _BY_NAME = ArgumentKind(lambda value: value is None or _is_by_name(value), "a dict of arrays by name")
 #: Number of made-up inputs.
 COUNT = ArgumentKind(lambda value: _is_integer(value, 1, _MOST_INPUTS), "a number from 1 to 2^31 - 1")
 
+
+def _kind_of(option: Option) -> ArgumentKind | None:
+    """The kind of a declared option, by its type; None where the type does not say which values it takes."""
+    kinds = (option.type, *get_args(option.type))
+    if option.words:
+        return _some_of(option.words) if option.repeats else _one_of(option.words, optional=True)
+    if bool in kinds:
+        return _BOOL
+    if any(get_origin(kind) is Callable for kind in kinds):
+        return _FUNCTION
+    if get_origin(option.type) is Sequence and option.accepts is None:
+        return ArgumentKind(_is_folders, "a list of folders")
+    return _TEXT if str in kinds and not option.repeats else None
+
+
 #: The kind of each argument, by its name, which means the same in every function.
 KINDS: Mapping[str, ArgumentKind] = {
+    **{name: kind for name, option in OPTIONS.items() if (kind := _kind_of(option)) is not None},
     "inputs": ArgumentKind(
         lambda value: COUNT.takes(value) or _is_by_name(value), f"{COUNT.description}, or a dict of arrays by name"
     ),
@@ -84,14 +115,11 @@ KINDS: Mapping[str, ArgumentKind] = {
     "backend": _TEXT,
     "seed": ArgumentKind(lambda value: _is_integer(value, 0), "an integer of 0 or more"),
     "opset": ArgumentKind(lambda value: value is None or _is_integer(value, 1), "an integer of 1 or more"),
-    "allowed": ArgumentKind(_is_allowed, f"one or more of {', '.join(CLASSES)}", CLASSES),
+    "allowed": _some_of(CLASSES),
     "rtol": _DISTANCE,
     "atol": _DISTANCE,
     "from_end": _BOOL,
     "unsafe": _BOOL,
-    "exact": _BOOL,
-    "strict": _BOOL,
-    "lower_hardmax": _BOOL,
     "check_ranges": _BOOL,
     "specials": _BOOL,
     "check": ArgumentKind(
@@ -102,17 +130,11 @@ KINDS: Mapping[str, ArgumentKind] = {
     "written": ArgumentKind(lambda value: value is None or _is_path(value), "the path of a file"),
     "path": ArgumentKind(_is_path, "the path of a file"),
     "value": _TEXT,
-    "model": _TEXT,
     "name": _TEXT,
     "data": _TEXT,
     "kind": _TEXT,
     "style": _one_of(("plain", "fast")),
     "weights": _one_of(("inline", "copy", "reference"), optional=True),
-    "progress": _FUNCTION,
-    "include": ArgumentKind(
-        lambda value: isinstance(value, Sequence) and not isinstance(value, (str, bytes)) and all(map(_is_path, value)),
-        "a list of folders",
-    ),
 }
 
 
@@ -122,10 +144,17 @@ def check_arguments(**given: Any) -> None:
         check_argument(name, value, KINDS[name])
 
 
+def checked_argument(name: str, value: Any) -> Any:
+    """Return the value as it is used. Raises ``DmlcError`` E0556 (exit code 2) for a value that is not of its kind."""
+    check_argument(name, value, KINDS[name])
+    return KINDS[name].convert(value)
+
+
 def check_argument(name: str, value: Any, kind: ArgumentKind) -> None:
     """Raises ``DmlcError`` E0556 (exit code 2) for a value that is not of the kind."""
     if not kind.takes(value):
         shown = repr(value)
         shown = shown if len(shown) <= 40 else f"a {type(value).__name__}"
-        help = did_you_mean(value, kind.words) if isinstance(value, str) else ""
+        wrong = value if isinstance(value, (list, tuple)) else (value,)
+        help = next((did_you_mean(word, kind.words) for word in wrong if isinstance(word, str)), "")
         raise fail(UNKNOWN_CHOICE, f"{name} is {kind.description}, not {shown}", help=help, exit_code=2)

@@ -17,6 +17,7 @@ from dmlc.diagnostics.limits import Limits
 from dmlc.diagnostics.parameters import parameters_of
 from dmlc.diagnostics.shown import Shown
 from dmlc.ir.fixed_shapes import checked_shapes
+from dmlc.passes.options import NUMBERS, OPTIONS
 from dmlc.runtime.binding import checked_binding
 from dmlc.targets import Target
 from dmlc.targets.directml import least_feature_level, level_key
@@ -114,7 +115,7 @@ def _placement(
     from dmlc.placement.report import placement
 
     level = level or goal.feature_level
-    is_changed = any(options.get(name) for name in ("f64", "accumulate", "fuse"))
+    is_changed = any(options.get(one.name) for one in OPTIONS.values() if one.group == NUMBERS)
     if program is not None and (model is None or is_changed):
         return program.placement(level)
     assert model is not None

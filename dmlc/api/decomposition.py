@@ -25,9 +25,8 @@ from dmlc.ir.answers import Answer
 from dmlc.ir.collector import collector_paused
 from dmlc.ops.node_name import node_name
 from dmlc.passes.decompose import DEFINED, OPERATORS, operator_of
-from dmlc.passes.manager import EXACT, REASSOCIATES
 from dmlc.passes.options import Options
-from dmlc.targets import Target
+from dmlc.targets import Target, TargetName
 
 if TYPE_CHECKING:
     import onnx
@@ -41,7 +40,7 @@ def decompose(
     source: ProgramSource,
     ops: Iterable[str] | None = None,
     *,
-    target: str | Target = "directml",
+    target: TargetName | Target = "directml",
     model: str | None = None,
     include: Sequence[str | os.PathLike[str]] = (),
     limits: Mapping[str, int] | None = None,
@@ -63,8 +62,7 @@ def decompose(
         if found is None:
             program = api.compile(source, target=goal, model=model, include=include, limits=limits, progress=progress)
             found = program.to_onnx(), emitted(program, "onnx").folder
-        options = Options(goal, goal.opset, frozenset((EXACT, REASSOCIATES)), lower_hardmax=False, limits=within)
-        options = replace(options, decompose=chosen, progress=progress)
+        options = Options(target=goal, opset=goal.opset, limits=within, decompose=chosen, progress=progress)
         program = _decomposed(*found, options)
         program.source_name = name_of(source)
         if ops is not None:

@@ -86,7 +86,7 @@ def _is_nameless(axis: object) -> bool:
 def _at(program: Program, model: ModelProto, binding: dict[str, int], shapes: dict[str, FixedShape]) -> Program:
     """The program at these sizes. Raises ``DmlcError`` where the model does not take them."""
     options = replace(program._options, progress=None)
-    options = replace(options, binding={**options.binding, **binding}, shapes=shapes)
+    options = replace(options, bind={**options.bind, **binding}, shapes=shapes)
     if program.source_model is None:
         return Program(bound(program.source_graph, binding, shapes), options)
     from dmlc import importers

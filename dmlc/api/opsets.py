@@ -60,7 +60,7 @@ def written(source: ProgramSource, choice: Choice, options: Options, *, asked: b
         graph = loaded.pop(opset, None) or read(opset, lowest)
         if graph.joined is not None:
             _require_joined(graph, opset, options)
-        graph = bound(graph, options.binding, options.shapes)
+        graph = bound(graph, options.bind, options.shapes)
         graph.notes += (*notes, *lacking)
         promise(graph, options.ranges)
         return Program(graph, replace(options, opset=opset))
@@ -116,7 +116,7 @@ def imported(model: onnx.ModelProto, folder: Path | None, options: Options, *, a
     from dmlc import importers
 
     declared = copy.deepcopy(model.graph.input)
-    binding = importers.fix_shapes(model, options.shapes, options.binding)
+    binding = importers.fix_shapes(model, options.shapes, options.bind)
     older, notes = _defined_at(model, options, asked=asked)
 
     def graph_of(*, opaque: bool = False) -> Graph:
@@ -174,7 +174,7 @@ def _of_sizes(
     are declared, and another error as it is."""
     from dmlc import importers
 
-    given = [f"{name}={size}" for name, size in options.binding.items()]
+    given = [f"{name}={size}" for name, size in options.bind.items()]
     given += [shape_text(name, shape) for name, shape in options.shapes.items()]
     if not given or error.diagnostics[0].code is not BROKEN_MODEL:
         return error

@@ -29,8 +29,9 @@ from dmlc.ir import Array
 from dmlc.ir.collector import collector_paused
 from dmlc.ir.removed import Removal, removals
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE
-from dmlc.passes.manager import LedgerEntry, PassContext, Remark
+from dmlc.passes.manager import LedgerEntry, PassContext, PassManager, Remark
 from dmlc.passes.options import Options
+from dmlc.passes.pipeline import fusions, narrowed, run_passes
 from dmlc.runtime import files
 from dmlc.runtime.chosen_outputs import graph_with_outputs, with_outputs
 from dmlc.runtime.feeds import FeedChecker
@@ -114,8 +115,8 @@ class Program(Shown):
 
     def ledger_document(self) -> dict[str, Any]:
         """The ledger with the target, the opset and the options, as plain data: what ``--ledger`` writes."""
-        asked = self._options.asked()
-        return ledger_document(self.signature.name, self.target.name, self.opset, asked, self.ledger, self.removed)
+        options = self._options.recorded()
+        return ledger_document(self.signature.name, self.target.name, self.opset, options, self.ledger, self.removed)
 
     @property
     def removed(self) -> tuple[Removal, ...]:
@@ -362,7 +363,7 @@ class Program(Shown):
         graph = self.source_graph.clone()
         options = self._options
         target = replace(load_target("numpy"), code="program", max_rank=max_rank)
-        options.fusions().run(graph, options.context(target))
+        PassManager(fusions(options)).run(graph, PassContext(target, options.opset, options))
         return graph
 
     def _target_of(self, kind: str) -> Target:
@@ -376,7 +377,7 @@ class Program(Shown):
             chosen = self._options
             graph = self.source_graph.clone()
             with self._blaming():
-                context = chosen.run(graph, target)
+                context = run_passes(graph, chosen, target)
             graph.metadata["ledger"] = ledger_json(context.ledger, self.removed)
             if chosen.profile:
                 graph.metadata["profile"] = json.dumps(dict(chosen.profile), ensure_ascii=False)
@@ -474,12 +475,12 @@ class Program(Shown):
             "allowed": sorted(self._options.allowed),
         }
         given["folder"] = self._emitted("onnx").folder
-        if self._options.narrow_f64:
-            source = self._options.narrowed(source)
+        if self._options.f64:
+            source = narrowed(source, self._options)
             given["kinds"] = {name: "float32" for name, value in source.outputs if value.type.dtype.name == "f64"}
-        if source.joined is not None or (self._options.narrow_f64 and original is not None):
-            plain = replace(self._options, target=load_target("onnx"), narrow_f64=False, accumulate_f32=False)
-            original = Program(source, replace(plain, only_rules=frozenset()))._emitted("onnx").payload
+        if source.joined is not None or (self._options.f64 and original is not None):
+            plain = self._options.as_written(load_target("onnx"))
+            original = Program(source, plain)._emitted("onnx").payload
         if original is not None:
             return verify_models(original, result, **given)
         return verify_graph(source, result, **given)

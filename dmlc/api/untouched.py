@@ -23,8 +23,6 @@ def untouched(source: ProgramSource, choice: Choice, program: Program) -> Progra
     own = max((node.origin.version for node in graph if node.origin is not None), default=program.opset)
     if own != graph.opset:
         graph = load(source, replace(choice, models={}), own, options.limits)
-    graph = bound(graph, options.binding, options.shapes)
+    graph = bound(graph, options.bind, options.shapes)
     promise(graph, options.ranges)
-    plain = replace(options, target=load_target("onnx"), opset=own, only_rules=frozenset(), skip_rules=frozenset())
-    plain = replace(plain, narrow_f64=False, accumulate_f32=False, fuse_attention=False, progress=None)
-    return Program(graph, plain)
+    return Program(graph, replace(options.as_written(load_target("onnx")), opset=own))

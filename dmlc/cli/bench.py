@@ -13,9 +13,10 @@ from typing import Any
 
 from dmlc import __version__, api
 from dmlc.cli.bench_view import BenchAnswer, Benchmark, BenchRow, bench_answer, benchmark_text
+from dmlc.cli.compile_options import add_compile_options
 from dmlc.cli.console import Console, UsageError
 from dmlc.cli.inputs import add_inputs, feeds_of, given_inputs
-from dmlc.cli.options import add_compile_options, add_report_options, add_source
+from dmlc.cli.options import add_report_options, add_source
 from dmlc.cli.source import compile_source, open_source
 from dmlc.diagnostics.counted import counted
 from dmlc.ir.fixed_shapes import FixedShape, shape_text
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         shapes = bench.fed_shapes(feeds, program.source_model)
         if sizes or shapes:  # with open sizes DirectML fuses nothing
             args.bind = [*args.bind, *sizes.items()]
-            args.shape = [*args.shape, *shapes.items()]
+            args.shapes = [*args.shapes, *shapes.items()]
             program = compile_source(args, source=source, progress=progress)
         progress("running")
         found = _measure(program, feeds, backend, args.rounds, sizes, shapes)

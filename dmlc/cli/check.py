@@ -18,6 +18,7 @@ from dmlc import api
 from dmlc.api.checking import CheckResult, check
 from dmlc.cli.check_view import details, first_line, next_of_check
 from dmlc.cli.command_words import compile_words, compiled_path, writable
+from dmlc.cli.compile_options import add_compile_options
 from dmlc.cli.console import Console
 from dmlc.cli.counts import nodes_after
 from dmlc.cli.findings import github_text, sarif_text, with_fix
@@ -27,7 +28,7 @@ from dmlc.cli.library_page import LibraryAnswer, show_library
 from dmlc.cli.loading import begin_loading
 from dmlc.cli.many import run_each
 from dmlc.cli.next_steps import NextStep, requires_line, steps_text
-from dmlc.cli.options import add_compile_options, add_report_options, add_sources
+from dmlc.cli.options import add_report_options, add_sources
 from dmlc.cli.paste import pasteable
 from dmlc.cli.placement_view import CopiesFacts, NodeFacts, placement_facts
 from dmlc.cli.schemas import CommandFailure

@@ -17,14 +17,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dmlc import api
+from dmlc.cli.compile_options import add_compile_options
 from dmlc.cli.console import Console, UsageError, human_bytes
 from dmlc.cli.counts import as_written, nodes_after, operations
 from dmlc.cli.inputs import add_sized_inputs, sized_inputs
 from dmlc.cli.loading import begin_loading
-from dmlc.cli.options import add_compile_options, add_report_options, add_source, profile_option
+from dmlc.cli.options import add_report_options, add_source
 from dmlc.cli.signatures import signature_facts
 from dmlc.cli.source import STDIN, compile_source, is_model, open_source
 from dmlc.diagnostics.counted import counted
+from dmlc.passes.options import OPTIONS
 from dmlc.runtime import files
 from dmlc.targets import load_target, target_names
 
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
 STDOUT = "-"
 #: The options that most people need; ``--help-all`` shows the others too.
-COMMON_OPTIONS = ("--output", "--target", "--bind", "--shape", "--verify", "--exact", "--strict", "--verbose")
+COMMON_OPTIONS = ("--output", "--verify", "--verbose", *[one.flag for one in OPTIONS.values() if one.common])
 
 
 def answers() -> tuple[type, ...]:
@@ -62,14 +64,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("inline", "copy", "reference"),
         help="weights in files of their own: written into OUT, into OUT.HASH.data, or not moved",
     )
-    parser.add_argument(
-        "--profile",
-        type=profile_option,
-        action="append",
-        default=[],
-        metavar="batch=1,8",
-        help="one file for each combination of sizes, OUT.batch1_seq128.onnx, and an index; may be repeated",
-    )
     group = parser.add_argument_group("reports")
     group.add_argument("--dry-run", action="store_true", help="do all but writing")
     group.add_argument("--diff", action="store_true", help="show the graph's text before and after as a unified diff")
@@ -79,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--verify", type=int, metavar="N", help="compare SRC and the result on N seeded inputs")
     group.add_argument("--verify-seed", type=int, default=0, metavar="SEED", help="the seed of those (default: 0)")
     add_sized_inputs(parser)
-    add_compile_options(parser)
+    add_compile_options(parser, "compile")
     add_report_options(parser)
 
 
@@ -91,7 +85,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     kind, output = _form(args)
     _check_usage(args, console, kind, output)
     begin_loading(kind, args.target)
-    if args.profile:
+    if args.profiles:
         from dmlc.cli.profiles import compile_profiles
 
         return compile_profiles(args, console, output)
@@ -164,7 +158,7 @@ def _check_usage(args: argparse.Namespace, console: Console, kind: str, output: 
         _check_report(args, kind, output)
     if args.verify is not None and args.verify < 1:
         raise UsageError(f"--verify takes a number of inputs, 1 or more, not {args.verify}")
-    if args.profile:
+    if args.profiles:
         from dmlc.cli.profiles import check_profile_usage, written_paths
 
         if args.input:

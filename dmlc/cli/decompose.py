@@ -19,8 +19,9 @@ from msgspec import field
 from dmlc import api
 from dmlc.api.decomposition import StayedNode, decompose, stayed
 from dmlc.cli.compile import STDOUT, check_apart
+from dmlc.cli.compile_options import add_options, limits_of
 from dmlc.cli.console import Console, UsageError
-from dmlc.cli.options import TARGETS, add_include, add_limits, add_report_options, add_source, limits_of
+from dmlc.cli.options import add_report_options, add_source
 from dmlc.cli.program_page import PROMISES
 from dmlc.cli.source import STDIN, open_source
 from dmlc.diagnostics.counted import counted
@@ -62,10 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--list", action="store_true", help="list the operators that can be decomposed; no SRC is needed"
     )
     parser.add_argument("--weights", choices=("inline", "copy", "reference"), help="as for compile")
-    parser.add_argument("--target", default="directml", metavar="NAME", help=f"of a program: {TARGETS}")
-    parser.add_argument("--model", metavar="NAME", help="which model, where a program holds several")
-    add_include(parser)
-    add_limits(parser)
+    add_options(parser, "target", "model", "include", "limits")
     add_report_options(parser)
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import argparse
 
+from dmlc.cli.compile_options import add_options, limits_of
 from dmlc.cli.console import Console, UsageError
-from dmlc.cli.options import add_include, add_limits, add_report_options, limits_of
+from dmlc.cli.options import add_report_options
 from dmlc.cli.source import STDIN, check_is_source, read_source
 from dmlc.debugging import diff
 from dmlc.debugging.model_diff import DiffFacts
@@ -31,9 +32,7 @@ ANSWERS = (DiffAnswer,)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("a", metavar="A", help="a .dml program or an .onnx model; - reads a program from stdin")
     parser.add_argument("b", metavar="B", help="the other model or program")
-    parser.add_argument("--model", metavar="NAME", help="which model, where a program holds several")
-    add_include(parser)
-    add_limits(parser)
+    add_options(parser, "model", "include", "limits")
     add_report_options(parser)
 
 

@@ -17,7 +17,7 @@ from typing import TypedDict
 from dmlc.cli.console import Console, UsageError
 from dmlc.cli.layout import table
 from dmlc.cli.main import DOCUMENTED
-from dmlc.cli.options import add_compile_options, add_report_options
+from dmlc.cli.options import add_report_options
 from dmlc.diagnostics import CODES, Code, catalogue, did_you_mean
 
 _CODE = re.compile(r"[A-Za-z]\d{4}")
@@ -70,8 +70,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--missed", action="store_true", help="show only the missed rewrites, with the reasons, sorted by the saving"
     )
     parser.add_argument("--node", metavar="NAME", help="show one node: its origin and its rewrites")
-    add_compile_options(parser)
     add_report_options(parser)
+
+
+def add_rest(parser: argparse.ArgumentParser) -> None:
+    """Add the options for SRC. They need the libraries that a code's page says how to install."""
+    from dmlc.cli.compile_options import add_compile_options
+
+    add_compile_options(parser)
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
@@ -97,6 +103,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if page is not None:
         return page(console)
     # both need the libraries that a code's page says how to install
+    rest = argparse.ArgumentParser(add_help=False)
+    add_rest(rest)
+    rest.parse_args([], args)  # the defaults of options that were not looked at
     if args.node is not None:
         from dmlc.cli.node_page import explain_node
 

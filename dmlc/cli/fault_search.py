@@ -7,9 +7,10 @@ from typing import Any
 
 from dmlc import api
 from dmlc.cli.comparison import add_comparison, check_comparison
+from dmlc.cli.compile_options import add_options, limits_of
 from dmlc.cli.console import UsageError
 from dmlc.cli.inputs import given_inputs
-from dmlc.cli.options import add_include, add_limits, add_report_options, limits_of
+from dmlc.cli.options import add_report_options
 from dmlc.cli.source import check_is_source
 
 
@@ -28,9 +29,7 @@ def add_checks(parser: argparse.ArgumentParser) -> None:
 def add_search_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for inputs, tolerances and the source, and those of the report."""
     add_comparison(parser, inputs="how many made-up inputs are tried to show the fault")
-    parser.add_argument("--model", metavar="NAME", help="which model, where a program holds several")
-    add_include(parser)
-    add_limits(parser)
+    add_options(parser, "model", "include", "limits")
     add_report_options(parser)
 
 

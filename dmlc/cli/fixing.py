@@ -10,8 +10,8 @@ from typing import Any
 
 from dmlc import text
 from dmlc.api.fixing import MadeFix, fix
+from dmlc.cli.compile_options import limits_of
 from dmlc.cli.console import Console, UsageError
-from dmlc.cli.options import limits_of
 from dmlc.cli.source import STDIN, check_is_source, read_source
 from dmlc.diagnostics import DmlcError, Source
 from dmlc.diagnostics.fix import FixJson, fix_json

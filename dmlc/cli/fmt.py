@@ -10,8 +10,9 @@ from pathlib import Path
 from msgspec import UNSET, UnsetType
 
 from dmlc import text
+from dmlc.cli.compile_options import add_options, limits_of
 from dmlc.cli.console import Console
-from dmlc.cli.options import add_limits, add_report_options, limits_of
+from dmlc.cli.options import add_report_options
 from dmlc.cli.source import STDIN, read_source
 from dmlc.diagnostics import Diagnostic, DmlcError
 from dmlc.diagnostics.catalogue.syntax import LAYOUT
@@ -45,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("sources", metavar="SRC", nargs="+", help="a .dml program; - is stdin")
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 where the layout would change")
     parser.add_argument("--diff", action="store_true", help="write nothing; print the changes as a unified diff")
-    add_limits(parser)
+    add_options(parser, "limits")
     add_report_options(parser)
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Literal
 
 from dmlc.cli.compile import check_apart
+from dmlc.cli.compile_options import add_compile_options
 from dmlc.cli.console import Console, UsageError, human_bytes
 from dmlc.cli.counts import as_written
-from dmlc.cli.options import add_compile_options, add_report_options, add_source
+from dmlc.cli.options import add_report_options, add_source
 from dmlc.cli.source import compile_source, open_source
 from dmlc.diagnostics.counted import counted
 from dmlc.ir.answers import Answer

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 from dmlc import api
+from dmlc.cli.compile_options import limits_of
 from dmlc.cli.console import UsageError
-from dmlc.cli.options import limits_of
 from dmlc.diagnostics import DmlcError
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Array

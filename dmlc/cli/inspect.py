@@ -12,12 +12,13 @@ from pathlib import Path
 from msgspec import UNSET, UnsetType, structs
 
 from dmlc import api
+from dmlc.cli.compile_options import add_compile_options, limits_of
 from dmlc.cli.console import Console
 from dmlc.cli.counts import as_written, nodes_after, nodes_before, operations
 from dmlc.cli.layout import table
 from dmlc.cli.library_page import LibraryAnswer, show_library
 from dmlc.cli.many import run_each
-from dmlc.cli.options import add_compile_options, add_report_options, add_sources, limits_of
+from dmlc.cli.options import add_report_options, add_sources
 from dmlc.cli.signatures import SignatureFacts, signature_facts, signature_text
 from dmlc.cli.source import compile_source, is_model, open_source
 from dmlc.diagnostics.limits import Limits

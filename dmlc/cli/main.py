@@ -80,6 +80,7 @@ language for parts of models whose reductions, argmax and top-k must be right.
 {_listed_commands()}
 options:
   -h, --help   show this; `dmlc help COMMAND` shows the options of a command
+  --help-all   show this and all options of all commands
   --version    show the version
 
 exit codes: 0 fine; 1 the check failed (an error in the program, data that does not match, or the
@@ -126,6 +127,8 @@ def _dispatch(argv: list[str]) -> int:
     if argv[:1] in (["-h"], ["--help"], ["help"]):
         print(HELP, end="")  # noqa: T201
         return FINE
+    if argv[:1] == ["--help-all"]:
+        return _help_all()
     if argv[:1] == ["--version"]:
         print(f"dmlc {__version__}")  # noqa: T201
         return FINE
@@ -134,13 +137,25 @@ def _dispatch(argv: list[str]) -> int:
     return _run(argv[0], argv[1:])
 
 
+def _help_all() -> int:
+    print(HELP, end="")  # noqa: T201
+    code = FINE
+    for verb in VERBS:
+        print()  # noqa: T201
+        try:
+            code = max(code, _run(verb, ["--help-all"]))
+        except SystemExit:  # argparse: help was shown
+            sys.stdout.flush()
+    return code
+
+
 def _no_such_verb(argv: list[str]) -> int:
     text = "a command is needed; dmlc --help lists them"
     if argv:
         from dmlc.diagnostics.suggest import nearest
 
         kind = "option" if argv[0].startswith("-") else "command"
-        near = FOREIGN.get(argv[0]) or nearest(argv[0], [*VERBS, "--help", "--version"], _MOST_WRONG)
+        near = FOREIGN.get(argv[0]) or nearest(argv[0], [*VERBS, "--help", "--help-all", "--version"], _MOST_WRONG)
         guess = f"did you mean {near}?" if near else f"dmlc --help lists the {kind}s"
         text = f"there is no {kind} {argv[0]}; {guess}"
     print(f"dmlc: {text}", file=sys.stderr)  # noqa: T201
@@ -161,6 +176,7 @@ def _run(verb: str, argv: list[str]) -> int:
     common = getattr(module, "COMMON_OPTIONS", ())
     parser = Parser(prog=f"dmlc {verb}", description=module.__doc__, allow_abbrev=False, common=common)
     module.add_arguments(parser)
+    parser.rest = getattr(module, "add_rest", None)
     args = parser.parse_args(argv)
     args.words = argv
     console = Console(verb, args)

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from dmlc import api
 from dmlc.api.fixed_sizes import FixedSizes, fixed_sizes
+from dmlc.cli.compile_options import option_words
 from dmlc.cli.layout import wrapped
 from dmlc.cli.paste import pasteable
 from dmlc.diagnostics.counted import counted
 from dmlc.ir import Array
 from dmlc.ir.answers import Answer
-from dmlc.ir.fixed_shapes import FixedShape, shape_text
+from dmlc.ir.fixed_shapes import FixedShape
 from dmlc.placement.node import CPU, PROVIDER
 from dmlc.placement.report import Placement
 from dmlc.placement.requirements import Requirements
@@ -51,8 +52,7 @@ def _is_divided(placed: Placement) -> bool:
 
 def size_words(binding: Mapping[str, int], shapes: Mapping[str, FixedShape]) -> list[str]:
     """The words of a command line that fix these sizes."""
-    words = [word for name, size in binding.items() for word in ("--bind", f"{name}={size}")]
-    return [*words, *[word for name, shape in shapes.items() for word in ("--shape", shape_text(name, shape))]]
+    return [*option_words("bind", binding), *option_words("shapes", shapes)]
 
 
 def fused_text(placed: Placement) -> str:

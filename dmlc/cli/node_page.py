@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET, UnsetType, convert
 
 from dmlc import api
+from dmlc.cli.compile_options import limits_of
 from dmlc.cli.console import Console, UsageError
 from dmlc.cli.layout import table
-from dmlc.cli.options import limits_of
 from dmlc.cli.source import compile_source, is_model, open_source
 from dmlc.codegen.ledger import RewriteRow, ledger_rows
 from dmlc.codegen.onnx.annotations import read_annotations

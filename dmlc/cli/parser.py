@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 from dmlc.diagnostics import did_you_mean
@@ -18,6 +18,7 @@ _WRONG_USAGE = 2
 
 #: An option with more letters wrong is another option.
 _MOST_WRONG = 2
+_HELP = {"-h", "--help", "--help-all"}
 #: Options of other tools, and those that mean the same here.
 _FOREIGN = {
     "--out": "--output",
@@ -43,14 +44,20 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *, common: Iterable[str] = (), **settings: Any) -> None:
         super().__init__(**settings)
         self._common = frozenset(common)
-        if self._common:
-            self.add_argument("--help-all", action="store_true", help="show all options, in groups")
+        help = "show all options, in groups" if self._common else argparse.SUPPRESS
+        self.add_argument("--help-all", action="store_true", help=help)
+        #: Adds options that take long to load, if the command line may have one of them.
+        self.rest: Callable[[argparse.ArgumentParser], None] | None = None
 
     def parse_args(self, args: Iterable[str], namespace: None = None) -> argparse.Namespace:  # type: ignore[override]
         """Parse a command line. Exits with code 2 for a wrong one."""
         words = list(args)
+        options = [word.partition("=")[0] for word in words if word.startswith("-")]
+        known = self._option_string_actions.keys() - _HELP
+        if self.rest is not None and not known.issuperset(options):
+            self.rest(self)
         self._check_options(words)
-        if self._common and "--help-all" in words:
+        if "--help-all" in words:
             self._common = frozenset()
             self.print_help()
             raise SystemExit(0)

@@ -12,7 +12,7 @@ from dmlc.cli.compile_view import first_line
 from dmlc.cli.console import Console, UsageError
 from dmlc.cli.counts import as_written
 from dmlc.cli.model_comparison import CompileAnswer, ProfileFacts, compare, compared_facts
-from dmlc.cli.source import compile_source, open_source
+from dmlc.cli.source import compile_keywords, compile_source, open_source
 from dmlc.diagnostics import Diagnostic
 from dmlc.diagnostics.counted import counted
 from dmlc.runtime.profiles import index_path, profile_path
@@ -32,11 +32,10 @@ def check_profile_usage(args: argparse.Namespace, kind: str, is_stdout: bool) ->
 
 def written_paths(args: argparse.Namespace, output: str) -> list[Path]:
     """Every file that is written, the index last."""
-    from dmlc.cli.source import profiles_of
     from dmlc.runtime.profiles import checked_profiles
 
-    path = Path(output)
-    return [*[profile_path(path, sizes) for sizes in checked_profiles(profiles_of(args), {})], index_path(path)]
+    path, given = Path(output), compile_keywords(args)["profiles"]
+    return [*[profile_path(path, sizes) for sizes in checked_profiles(given, {})], index_path(path)]
 
 
 def compile_profiles(args: argparse.Namespace, console: Console, output: str) -> int:
@@ -92,7 +91,7 @@ def _report(
     for sizes, one in program.profiles.items():
         path = profile_path(Path(output), dict(sizes))
         size = len(one.to_bytes("onnx")) if args.dry_run else path.stat().st_size
-        bound = argparse.Namespace(**{**vars(args), "bind": [*args.bind, *sizes], "profile": []})
+        bound = argparse.Namespace(**{**vars(args), "bind": [*args.bind, *sizes], "profiles": []})
         found = compare(one, args.source, size, 0.0, as_written(bound, one, source))
         where = f"{path}{' (not written)' if args.dry_run else ''}"
         console.say(f"{where}: {first_line(one, found)}")

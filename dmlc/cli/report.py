@@ -9,10 +9,11 @@ from __future__ import annotations
 import argparse
 
 from dmlc.cli.compile import check_apart
+from dmlc.cli.compile_options import add_compile_options
 from dmlc.cli.console import Console, UsageError, human_bytes
 from dmlc.cli.counts import as_written
 from dmlc.cli.layout import wrapped
-from dmlc.cli.options import add_compile_options, add_report_options, add_source
+from dmlc.cli.options import add_report_options, add_source
 from dmlc.cli.report_facts import check_page, write_page
 from dmlc.cli.source import compile_source, open_source
 from dmlc.ir.answers import Answer

@@ -13,9 +13,9 @@ from msgspec import Struct
 
 import dmlc
 from dmlc import api
+from dmlc.cli.compile_options import add_compile_options
 from dmlc.cli.console import Console
 from dmlc.cli.layout import table
-from dmlc.cli.options import add_compile_options
 from dmlc.cli.rule_list import RuleRow, class_text
 from dmlc.cli.source import compile_source
 from dmlc.diagnostics import Source

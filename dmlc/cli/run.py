@@ -16,10 +16,11 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from dmlc import api
+from dmlc.cli.compile_options import add_compile_options
 from dmlc.cli.console import Console, UsageError
 from dmlc.cli.inputs import add_inputs, feeds_of, given_inputs
 from dmlc.cli.layout import table
-from dmlc.cli.options import add_compile_options, add_report_options, add_source
+from dmlc.cli.options import add_report_options, add_source
 from dmlc.cli.source import compile_source
 from dmlc.diagnostics import DmlcError
 from dmlc.ir import Array, TensorType, as_dtype

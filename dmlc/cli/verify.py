@@ -20,14 +20,17 @@ from msgspec import UNSET, UnsetType
 from dmlc import api, importers
 from dmlc.api.artifact_meaning import needs_reference
 from dmlc.cli.comparison import add_comparison, check_comparison
+from dmlc.cli.compile_options import add_options, limits_of
 from dmlc.cli.console import Console, UsageError
 from dmlc.cli.inputs import expected_outputs, given_inputs
 from dmlc.cli.layout import prose
-from dmlc.cli.options import add_include, add_limits, add_report_options, limits_of
+from dmlc.cli.options import add_report_options
 from dmlc.cli.schemas import CommandFailure
 from dmlc.cli.source import STDIN, check_is_source, is_model, read_source
 from dmlc.debugging import LocatedVerdict, Location, locate, verify
 from dmlc.diagnostics.limits import Limits
+from dmlc.ir.history import CLASSES
+from dmlc.passes.options import Options
 from dmlc.runtime import files
 from dmlc.verifying.verdict import VerdictFacts
 
@@ -69,18 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output-path", metavar="DIR", help="the folder DxDispatch wrote results below (default: the one B is in)"
     )
-    parser.add_argument("--model", metavar="NAME", help="which model, where a program holds several")
-    add_include(parser)
-    classes = parser.add_mutually_exclusive_group()
-    classes.add_argument("--exact", action="store_true", help="every bit must be the same")
-    classes.add_argument(
-        "--allow",
-        action="append",
-        default=[],
-        metavar="range",
-        help="B may have rewrites that are equal only under a precondition on values",
-    )
-    add_limits(parser)
+    add_options(parser, "model", "include", "exact", "allow", "limits")
     add_report_options(parser)
 
 
@@ -89,8 +81,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
     check_comparison(args)
     if args.exact and (args.rtol is not None or args.atol is not None):
         raise UsageError("--exact allows no error, --rtol and --atol allow some: give one of them")
-    if set(args.allow) - {"exact", "reassociates", "range"}:
-        raise UsageError(f"there is no class of rewrites {args.allow[-1]}; classes are exact, reassociates, range")
+    if args.exact and args.allow:
+        raise UsageError("--exact and --allow contradict each other: give one of them")
     with console.progress(f"verifying {args.result or args.original}"):
         start = time.perf_counter()
         found = _found(args, console)
@@ -130,7 +122,7 @@ def _found(args: argparse.Namespace, console: Console) -> LocatedVerdict:
         "expected": expected if expected and not name else None,
         "backend": args.backend,
         "seed": args.seed,
-        "allowed": ("exact",) if args.exact else ("exact", "reassociates", *args.allow),
+        "allowed": sorted(Options(exact=args.exact, allow=args.allow).allowed, key=CLASSES.index),
         "rtol": args.rtol,
         "atol": args.atol,
         "model": args.model,

@@ -27,6 +27,7 @@ from dmlc.diagnostics import did_you_mean, fail
 from dmlc.diagnostics.catalogue.runs import INPUT_NAMES, NO_BACKEND, NOT_VERIFIED, UNKNOWN_CHOICE
 from dmlc.diagnostics.limits import Limits
 from dmlc.runtime.runnable import NoEvidence, NotRunnable, RunFailed
+from dmlc.targets import TargetName
 from dmlc.verifying.check import verify_sides
 from dmlc.verifying.inputs import SIZES, Feeds, NoInputs, feeds_of
 from dmlc.verifying.subject import Subject
@@ -259,7 +260,7 @@ def _model_of(
     found = onnx_model(a, Limits.of(options.limits))
     if found is not None:
         return found
-    target = "onnx" if backend in ("cpu", "numpy", "reference") else "directml"
+    target: TargetName = "onnx" if backend in ("cpu", "numpy", "reference") else "directml"
     emitted = api.emitted(options.program(a, as_written=as_written, target=target), "onnx")
     return emitted.payload, emitted.folder
 

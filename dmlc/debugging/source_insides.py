@@ -17,6 +17,7 @@ from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Graph
 from dmlc.runtime import files
 from dmlc.runtime.opaque_nodes import OpaqueNodes
+from dmlc.targets import TargetName
 
 #: A source of a verification: what ``dmlc.compile`` takes or gives, or the path of a ``.py`` file with a function of
 #: arrays.
@@ -31,7 +32,7 @@ class CompileOptions:
     include: Sequence[str | os.PathLike[str]]
     limits: Mapping[str, int] | None
 
-    def program(self, source: SideSource, *, as_written: bool, target: str = "onnx") -> api.Program:
+    def program(self, source: SideSource, *, as_written: bool, target: TargetName = "onnx") -> api.Program:
         source = source.to_onnx() if isinstance(source, api.Program) else source
         only = () if as_written else None
         return api.compile(
@@ -73,7 +74,7 @@ def inside_of(source: SideSource, backend: str | None, options: CompileOptions, 
         if backend is None and not _has_references(graph):  # it calls a model: only ONNX Runtime computes it
             return compiled_inside(options.program(source, as_written=True), None)
         return inside_graph(graph)
-    target = "directml" if backend in ("dml", "webgpu") else "onnx"
+    target: TargetName = "directml" if backend in ("dml", "webgpu") else "onnx"
     return compiled_inside(options.program(source, as_written=False, target=target), backend)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -43,7 +44,8 @@ def placed(
     with collector_paused(begins=True), stoppable(is_stopped):
         for model in models:
             try:
-                program = api.compile(source, target=target, model=model, include=include, progress=progress)
+                options: dict[str, Any] = {"target": target, "model": model, "include": include}  # the editor's words
+                program = api.compile(source, **options, progress=progress)
                 provider = program.target.provider
                 if provider is not None:
                     shown = _PROVIDERS.get(provider, provider)

@@ -94,7 +94,7 @@ def _steps() -> list[tuple[Pass, PassContext]]:
         target = load_target(name)
         context = PassContext(target, target.opset)
         # Options may add rules but take none away, so that one pipeline a target shows them all.
-        pending: list[Pass] = [default_pipeline(target), Decompose()]
+        pending: list[Pass] = [default_pipeline(target, context.options), Decompose()]
         while pending:
             step = pending.pop(0)
             if isinstance(step, PassManager):

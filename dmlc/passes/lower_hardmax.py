@@ -55,13 +55,13 @@ class _Lower(Rule[_HardmaxMatch]):
         return _HardmaxMatch(node, axes=_counting(graph, node.operand("x"), node.attributes_as(HardmaxAttributes).axes))
 
     def check(self, match: _HardmaxMatch, graph: Graph) -> Miss | None:
-        if len(match.root.attributes_as(HardmaxAttributes).axes) > 1 or self.context.lower_hardmax:
+        if len(match.root.attributes_as(HardmaxAttributes).axes) > 1 or self.context.options.lower_hardmax:
             return None
         return Miss("over one axis the target's own Hardmax stays (--lower-hardmax lowers it too)")
 
     def build(self, match: _HardmaxMatch, rewriter: Rewriter) -> Sequence[Value]:
         x, axes = match.root.operand("x"), match.axes
-        if len(axes) == 1 and not self.context.lower_hardmax:
+        if len(axes) == 1 and not self.context.options.lower_hardmax:
             return [rewriter.add(HARDMAX, [x], HardmaxAttributes(axes=axes))]
         first, last = axes[0], axes[-1]
         if _are_neighbours(rewriter.graph, x, axes):
@@ -75,7 +75,7 @@ class _Lower(Rule[_HardmaxMatch]):
 
     def _neighbouring(self, rewriter: Rewriter, x: Value, first: int, last: int) -> Value:
         graph = rewriter.graph
-        if graph.dims.least or self.context.lower_hardmax or not may_be_empty(graph, x, range(first, last + 1)):
+        if graph.dims.least or self.context.options.lower_hardmax or not may_be_empty(graph, x, range(first, last + 1)):
             return _one_hot(rewriter, x, first, last)
         # the target's own gives nothing for nothing, where ArgMax fails: what an imported model is fed may be empty
         return _merged(rewriter, x, first, last, HARDMAX, HardmaxAttributes(axes=(first,)))

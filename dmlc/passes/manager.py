@@ -12,9 +12,9 @@ from msgspec import Struct, field
 
 from dmlc.diagnostics import Diagnostic, DmlcError, Span, fail
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
-from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.ir import Graph
 from dmlc.ir.history import CLASSES
+from dmlc.passes.options import Options
 from dmlc.targets import Target
 from dmlc.targets.capabilities import Capabilities
 
@@ -68,22 +68,17 @@ class Remark(Struct, frozen=True, eq=False):
 class PassContext(Struct, dict=True):
     """Shared state of the passes: the target, the opset to emit, the allowed rewrite classes, and the records.
 
-    Rules in ``skip_rules`` are left out. If ``only_rules`` is set, all other rules are left out; mandatory passes are
-    not rules. ``verify`` checks the graph's invariants and each pass's claim after it ran. ``properties`` are those
-    that the passes so far have ensured; ``folded_bytes`` counts their folded constants, of all rounds together.
-    ``changes`` counts the runs that changed the graph; ``ran`` holds the count after each pass's last run.
-    ``limits`` are those of folding. ``lower_hardmax`` lowers hardmax over one axis too, ``fuse_attention`` makes
-    attention one operator, ``decompose`` names operators that are written in primitive ones. ``capabilities`` are those
-    of the target at the opset.
+    ``options`` are those of the compilation; mandatory passes are not rules that they name. ``verify`` checks the
+    graph's invariants and each pass's claim after it ran. ``properties`` are those that the passes so far have ensured;
+    ``folded_bytes`` counts their folded constants, of all rounds together. ``changes`` counts the runs that changed the
+    graph; ``ran`` holds the count after each pass's last run. ``capabilities`` are those of the target at the opset.
     ``after_pass`` is called with each pass's name and the graph, to dump its text; ``progress`` with each pass's name
     before it runs.
     """
 
     target: Target
     opset: int
-    allowed: frozenset[str] = frozenset((EXACT, REASSOCIATES))
-    skip_rules: frozenset[str] = frozenset()
-    only_rules: frozenset[str] | None = None
+    options: Options = field(default_factory=Options)
     ledger: list[LedgerEntry] = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
@@ -95,10 +90,6 @@ class PassContext(Struct, dict=True):
     folded_bytes: int = 0
     changes: int = 0
     ran: dict[Pass, int] = field(default_factory=dict)
-    limits: Limits = DEFAULTS
-    lower_hardmax: bool = False
-    fuse_attention: bool = False
-    decompose: frozenset[str] = frozenset()
 
     @cached_property
     def capabilities(self) -> Capabilities:
@@ -106,7 +97,8 @@ class PassContext(Struct, dict=True):
 
     def wants(self, rule: str) -> bool:
         """Return whether the user allows the rule (or the pass that is one rule)."""
-        return rule not in self.skip_rules and (self.only_rules is None or rule in self.only_rules)
+        skipped, only = self.options.skip_rules, self.options.only_rules
+        return rule not in skipped and (only is None or rule in only)
 
     def record(
         self,

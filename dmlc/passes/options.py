@@ -1,177 +1,203 @@
-"""Options of the passes."""
+"""The options of a compilation, each declared once.
+
+The options of the command line, the keywords of ``dmlc.compile`` with their types and checks, its stub, the page of the
+options and the ``options`` of a ledger come from these declarations.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
-from msgspec import Struct, field
+from msgspec import NODEFAULT, Struct, field
+from msgspec.structs import fields, replace
 
-from dmlc.diagnostics import did_you_mean, fail
-from dmlc.diagnostics.catalogue import runs as codes
-from dmlc.diagnostics.given import integer_of, listed
 from dmlc.diagnostics.limits import DEFAULTS, Limits
-from dmlc.ir import Graph
 from dmlc.ir.fixed_shapes import FixedShape
-from dmlc.ir.history import CLASSES
-from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext, PassManager
-from dmlc.passes.pipeline import default_pipeline, fusions
-from dmlc.targets import Target
+from dmlc.ir.history import CLASSES, RewriteClass
+from dmlc.targets import Target, TargetName, load_target
+from dmlc.targets.directml import FeatureLevel
 
 #: The fusions that are made only where they are asked for.
-ATTENTION = "attention"
-FUSIONS = (ATTENTION,)
+Fusion: TypeAlias = Literal["attention"]
+_F32: TypeAlias = Literal["f32"]
+#: The groups of options without which a program stays as it is written.
+REWRITES, NUMBERS = "rewrites", "numbers and operators"
+_TARGET, _SIZES, _SOURCE, _CHECKS = "target", "sizes and ranges", "source", "checks"
 
 
-class Options(Struct, frozen=True):
-    """Target and settings of a compilation.
+class Option(Struct, frozen=True):
+    """An option as users meet it: its group, its description, and a value as the command line takes it.
 
-    ``narrow_f64`` computes f64 in f32, ``accumulate_f32`` written-out squares and variances of f16. ``fuse_attention``
-    makes attention one operator where the provider has it. ``binding`` fixed dims of the source; ``profile`` are those
-    of them that a profile gives. ``shapes`` fixed its inputs, and ``ranges`` promise the bounds of the fed values. With
-    ``decompose`` these operators are written in primitive ones, and no other pass runs.
+    An option without a group is of Python alone; ``only`` is the one command that has it. ``accepts`` is the type of
+    the keyword where it takes more than the field holds. ``common`` options are those that most people need. The rest
+    comes from the field: its ``name``, its ``type``, and the ``default`` of the keyword.
     """
 
-    target: Target
-    opset: int
-    allowed: frozenset[str]
-    lower_hardmax: bool
-    skip_rules: frozenset[str] = frozenset()
-    only_rules: frozenset[str] | None = None
-    progress: Callable[[str], None] | None = None
-    narrow_f64: bool = False
-    accumulate_f32: bool = False
-    fuse_attention: bool = False
-    limits: Limits = DEFAULTS
-    binding: Mapping[str, int] = field(default_factory=dict)
-    shapes: Mapping[str, FixedShape] = field(default_factory=dict)
-    ranges: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
-    profile: Mapping[str, int] = field(default_factory=dict)
+    group: str
+    description: str
+    example: str = ""
+    only: str = ""
+    accepts: Any = None
+    common: bool = False
+    name: str = ""
+    type: Any = None
+    default: Any = None
+
+    @property
+    def flag(self) -> str:
+        """Return the option of the command line: ``--skip-rule`` for ``skip_rules``, which may be repeated."""
+        name = self.name.removesuffix("s") if self.repeats else self.name
+        return f"--{name.replace('_', '-')}" if self.group else ""
+
+    @property
+    def takes(self) -> Any:
+        """The type of the keyword."""
+        kind = self.type if self.accepts is None else self.accepts
+        return kind if self.default is not None else kind | None
+
+    @property
+    def repeats(self) -> bool:
+        """Return whether the option may be given several times."""
+        kinds = (self.takes, *get_args(self.takes))
+        return any(get_origin(kind) in (Collection, Mapping, Sequence) for kind in kinds)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words that it takes; empty if it takes others too."""
+        kinds = (self.type, *get_args(self.type))
+        return next((get_args(kind) for kind in kinds if get_origin(kind) is Literal), ())
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """The target and the settings of a compilation, checked.
+
+    Bounds of ``ranges`` are finite or infinite numbers, ``profiles`` the sizes of each program, ``opset`` that of the
+    target where the user asks for none. A field that is not declared as an option is set by dmlc: ``profile`` are the
+    bound sizes that a profile gives. With ``decompose`` these operators are written in primitive ones, and no other
+    pass runs.
+    """
+
+    target: Annotated[
+        Target,
+        Option(
+            _TARGET,
+            "directml, cpu, onnx or numpy (default: directml)",
+            "NAME",
+            accepts=TargetName | Target,
+            default="directml",
+            common=True,
+        ),
+    ] = field(default_factory=lambda: load_target("directml"))
+    feature_level: Annotated[FeatureLevel | None, Option(_TARGET, "DirectML's feature level to rely on", "5.0")] = None
+    opset: Annotated[int, Option(_TARGET, "the ONNX opset to emit (default: the target's)", "17")] = field(
+        default_factory=lambda: load_target("directml").opset
+    )
+    bind: Annotated[Mapping[str, int], Option(_SIZES, "fix a dynamic size", "N=4", common=True)] = {}
+    shapes: Annotated[
+        Mapping[str, FixedShape],
+        Option(
+            _SIZES,
+            "fix the sizes of an input, or its rank; _, in Python None, leaves a size dynamic",
+            "x=1,3,_",
+            accepts=Mapping[str, Sequence[int | None]],
+            common=True,
+        ),
+    ] = {}
+    ranges: Annotated[
+        Mapping[str, tuple[float, float]],
+        Option(
+            _SIZES,
+            "promise that every element of an input is within these bounds and not NaN, for rewrites",
+            "x=0.0..1.0",
+        ),
+    ] = {}
+    profiles: Annotated[
+        Sequence[Mapping[str, int]],
+        Option(
+            _SIZES,
+            "compile for each combination of these sizes too: files OUT.batch1_seq128.onnx, and an index",
+            "batch=1,8",
+            only="compile",
+            accepts=Mapping[str, int | Sequence[int]],
+        ),
+    ] = ()
+    model: Annotated[str | None, Option(_SOURCE, "which model, where the file holds several", "NAME")] = None
+    include: Annotated[
+        Sequence[str | os.PathLike[str]],
+        Option(_SOURCE, "a folder in which use and load look after the program's own", "DIR"),
+    ] = ()
+    limits: Annotated[
+        Limits,
+        Option(
+            _SOURCE, "read more, or less, than is usual; see docs/limits.md", "nodes=3000000", accepts=Mapping[str, int]
+        ),
+    ] = DEFAULTS
+    exact: Annotated[bool, Option(REWRITES, "only rewrites that keep every bit", common=True)] = False
+    allow: Annotated[
+        Sequence[RewriteClass],
+        Option(REWRITES, "also rewrites that are equal only under a precondition on values"),
+    ] = ()
+    skip_rules: Annotated[Collection[str], Option(REWRITES, "a rewrite that must not fire", "RULE")] = ()
+    only_rules: Annotated[
+        Collection[str] | None, Option(REWRITES, "the only rewrite that may fire; mandatory rules always do", "RULE")
+    ] = None
+    f64: Annotated[_F32 | None, Option(NUMBERS, "compute f64 in f32; inputs and outputs keep their types")] = None
+    accumulate: Annotated[
+        _F32 | None, Option(NUMBERS, "compute in f32 the squares and products of f16 that are summed")
+    ] = None
+    fuse: Annotated[Sequence[Fusion], Option(NUMBERS, "also make attention one operator (directml)")] = ()
+    lower_hardmax: Annotated[bool, Option(NUMBERS, "lower hardmax over one axis too")] = False
+    strict: Annotated[bool, Option(_CHECKS, "a warning of the target or the numbers is an error", common=True)] = False
+    progress: Annotated[
+        Callable[[str], None] | None, Option("", "called with the name of each pass before it runs")
+    ] = None
+    profile: Mapping[str, int] = {}
     decompose: frozenset[str] = frozenset()
 
-    def asked(self) -> dict[str, Any]:
-        """The options that rewrites depend on, beside the target and the opset, as keywords of ``compile``: plain data,
-        which a ledger keeps."""
-        return {
-            "bind": dict(self.binding),
-            "shapes": {name: list(shape) for name, shape in self.shapes.items()},
-            "ranges": {name: [_finite(end) for end in ends] for name, ends in self.ranges.items()},
-            "exact": REASSOCIATES not in self.allowed,
-            "allow": [RANGE] if RANGE in self.allowed else [],
-            "lower_hardmax": self.lower_hardmax,
-            "feature_level": self.target.feature_level,
-            "skip_rules": sorted(self.skip_rules),
-            "only_rules": None if self.only_rules is None else sorted(self.only_rules),
-            "f64": "f32" if self.narrow_f64 else None,
-            "accumulate": "f32" if self.accumulate_f32 else None,
-            "fuse": [ATTENTION] if self.fuse_attention else [],
-            **({"decompose": sorted(self.decompose)} if self.decompose else {}),
-        }
+    @property
+    def allowed(self) -> frozenset[str]:
+        """The classes of rewrites that may be applied."""
+        exact, reassociates, _ = CLASSES
+        return frozenset((exact,) if self.exact else (exact, reassociates, *self.allow))
 
-    def context(self, target: Target) -> PassContext:
-        """The context in which the passes for a target run."""
-        return PassContext(
-            target,
-            self.opset,
-            self.allowed,
-            self.skip_rules,
-            self.only_rules,
-            limits=self.limits,
-            lower_hardmax=self.lower_hardmax,
-            fuse_attention=self.fuse_attention,
-            decompose=self.decompose,
-        )
+    def as_written(self, target: Target) -> Options:
+        """The options for a program as it is written: no rewrite fires but the mandatory rules of the target."""
+        return replace(self, target=target, progress=None, **AS_WRITTEN)
 
-    def run(self, graph: Graph, target: Target) -> PassContext:
-        """Run all passes for a target and return what they recorded. Raises ``DmlcError``."""
-        context = self.context(target)
-        context.progress = self.progress
-        same = [condition.left - condition.right for condition in graph.conditions if condition.relation == "=="]
-        graph.dims.zeros |= {*same, *(-difference for difference in same)}  # a rewrite may rely on what run time checks
-        if graph.joined is not None and (self.binding or self.shapes):  # nodes were read before sizes were fixed
-            graph.retyped = {node: None for node in graph if node.origin is not None}
-        self.pipeline(target).run(graph, context)
-        return context
-
-    def pipeline(self, target: Target) -> PassManager:
-        """All passes for a target; none at an opset below its own, for which no pass is made. Where operators are to be
-        decomposed, all else stays as it is."""
-        if self.decompose:
-            from dmlc.passes.decompose import Decompose
-
-            return PassManager((Decompose(),))
-        if self.opset < target.min_opset:
-            return PassManager(())
-        return default_pipeline(
-            target,
-            lower_hardmax=self.lower_hardmax,
-            narrow_f64=self.narrow_f64,
-            accumulate_f32=self.accumulate_f32,
-        )
-
-    def fusions(self) -> PassManager:
-        """The passes whose result is still a program of the language."""
-        return PassManager(fusions(narrow_f64=self.narrow_f64, accumulate_f32=self.accumulate_f32))
-
-    def narrowed(self, graph: Graph) -> Graph:
-        """A copy of the graph that computes in f32 what is f64."""
-        out = graph.clone()
-        from dmlc.passes.narrow_f64 import NarrowF64
-
-        NarrowF64().run(out, self.context(self.target))
-        return out
+    def recorded(self) -> dict[str, Any]:
+        """The options that rewrites depend on, beside the target and the opset: plain data, which a ledger keeps."""
+        groups = (_TARGET, _SIZES, REWRITES, NUMBERS)
+        names = [option.name for option in OPTIONS.values() if option.group in groups]
+        found = {name: _plain(getattr(self, name)) for name in names if name not in ("target", "opset", "profiles")}
+        found["feature_level"] = self.target.feature_level
+        return found | ({"decompose": sorted(self.decompose)} if self.decompose else {})
 
 
-def _finite(end: Any) -> Any:
-    """A bound as plain data; None for an infinite one."""
-    return None if isinstance(end, float) and math.isinf(end) else end
+def _plain(value: Any) -> Any:
+    """The value as JSON has it; None for an infinite bound."""
+    if isinstance(value, Mapping):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, (frozenset, list, tuple)):
+        return [_plain(one) for one in (sorted(value) if isinstance(value, frozenset) else value)]
+    return None if isinstance(value, float) and math.isinf(value) else value
 
 
-def chosen_opset(target: Target, opset: int | None) -> int:
-    """The opset to emit. Raises ``DmlcError`` E0552 for one that the target does not take."""
-    if opset is None:
-        return target.opset
-    found = integer_of(opset)
-    if found is None or not target.min_opset <= found <= target.max_opset:
-        text = f"target {target.name} takes opsets {target.min_opset} to {target.max_opset}, not {opset!r}"
-        raise fail(codes.OPSET_OUT_OF_RANGE, text)
-    return found
+def _declared() -> Iterator[Option]:
+    types = get_type_hints(Options, include_extras=True)
+    for one in fields(Options):
+        if get_origin(types[one.name]) is Annotated:
+            kind, option = get_args(types[one.name])
+            default = option.default if option.accepts or one.default is NODEFAULT else one.default
+            yield replace(option, name=one.name, type=kind, default=default)
 
 
-def chosen_classes(exact: bool, allow: Iterable[str]) -> frozenset[str]:
-    """The classes of rewrites that may be applied. Raises ``DmlcError`` E0556 (exit code 2)."""
-    allow = listed("allow", allow)
-    for name in allow:
-        if name not in CLASSES:
-            help = did_you_mean(name, CLASSES) or f"classes are {', '.join(CLASSES)}"
-            raise fail(codes.UNKNOWN_CHOICE, f"there is no class of rewrites {name}", help=help, exit_code=2)
-    if exact and set(allow) - {EXACT}:
-        raise fail(codes.UNKNOWN_CHOICE, f"exact and allow={', '.join(allow)} contradict each other", exit_code=2)
-    classes = {EXACT} if exact else {EXACT, REASSOCIATES, *allow}
-    return frozenset(classes | ({REASSOCIATES} if RANGE in classes else set()))
-
-
-def chosen_numbers(f64: str | None, accumulate: str | None, allowed: frozenset[str]) -> tuple[bool, bool]:
-    """Return whether f64 is computed in f32, and whether f16 is accumulated in f32. Raises E0556 (exit code 2)."""
-    for name, word in (("f64", f64), ("accumulate", accumulate)):
-        if word is not None and (not isinstance(word, str) or word != "f32"):
-            raise fail(codes.UNKNOWN_CHOICE, f"{name} may be f32, not {word}", exit_code=2)
-    if accumulate is not None and REASSOCIATES not in allowed:
-        message = "exact and accumulate=f32 contradict each other: results are rounded at other places"
-        raise fail(codes.UNKNOWN_CHOICE, message, exit_code=2)
-    return f64 is not None, accumulate is not None
-
-
-def chosen_fusions(fuse: Iterable[str], target: Target) -> bool:
-    """Return whether attention is fused. Raises ``DmlcError`` E0556 (exit code 2) for another name, and for a target
-    that has no operator for it."""
-    fuse = listed("fuse", fuse)
-    for name in fuse:
-        if name not in FUSIONS:
-            help = did_you_mean(name, FUSIONS) or f"fusions are {', '.join(FUSIONS)}"
-            raise fail(codes.UNKNOWN_CHOICE, f"there is no fusion {name}", help=help, exit_code=2)
-    if fuse and (target.provider is None or not target.own_schemas):
-        message = f"target {target.name} has no operator for attention: fuse={ATTENTION} is for DirectML"
-        raise fail(codes.UNKNOWN_CHOICE, message, exit_code=2)
-    return bool(fuse)
+#: The declared options by name, in the order of their declaration.
+OPTIONS: dict[str, Option] = {option.name: option for option in _declared()}
+#: The values of options with which no rewrite fires but mandatory ones.
+AS_WRITTEN: dict[str, Any] = {
+    **{option.name: option.default for option in OPTIONS.values() if option.group in (REWRITES, NUMBERS)},
+    "only_rules": (),
+}

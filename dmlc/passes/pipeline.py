@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dmlc.ir import Graph
 from dmlc.passes.canonicalize_reduce import CanonicalizeReduce
 from dmlc.passes.compose import Compose
 from dmlc.passes.cse import Cse
@@ -23,7 +24,8 @@ from dmlc.passes.hoist import Hoist
 from dmlc.passes.infer_shapes import InferShapes
 from dmlc.passes.legalize import Legalize
 from dmlc.passes.lower_hardmax import LowerHardmax
-from dmlc.passes.manager import FixedPoint, Pass, PassManager
+from dmlc.passes.manager import FixedPoint, Pass, PassContext, PassManager
+from dmlc.passes.options import Options
 from dmlc.passes.quantized_advice import QuantizedAdvice
 from dmlc.passes.recognize_reduce import RecognizeReduce
 from dmlc.passes.repair import Repair
@@ -34,29 +36,53 @@ from dmlc.passes.stop_repetition import StopRepetition
 from dmlc.targets import Target
 
 
-def default_pipeline(
-    target: Target,
-    *,
-    lower_hardmax: bool = False,
-    narrow_f64: bool = False,
-    accumulate_f32: bool = False,
-) -> PassManager:
+def run_passes(graph: Graph, options: Options, target: Target) -> PassContext:
+    """Run all passes for a target and return what they recorded. Raises ``DmlcError``."""
+    context = PassContext(target, options.opset, options, progress=options.progress)
+    same = [condition.left - condition.right for condition in graph.conditions if condition.relation == "=="]
+    graph.dims.zeros |= {*same, *(-difference for difference in same)}  # a rewrite may rely on what run time checks
+    if graph.joined is not None and (options.bind or options.shapes):  # nodes were read before sizes were fixed
+        graph.retyped = {node: None for node in graph if node.origin is not None}
+    _passes(target, options).run(graph, context)
+    return context
+
+
+def narrowed(graph: Graph, options: Options) -> Graph:
+    """Return a copy of the graph that computes in f32 what is f64."""
+    from dmlc.passes.narrow_f64 import NarrowF64
+
+    out = graph.clone()
+    NarrowF64().run(out, PassContext(options.target, options.opset, options))
+    return out
+
+
+def _passes(target: Target, options: Options) -> PassManager:
+    """All passes for a target; none at an opset below its own, for which no pass is made. Where operators are to be
+    decomposed, all else stays as it is."""
+    if options.decompose:
+        from dmlc.passes.decompose import Decompose
+
+        return PassManager((Decompose(),))
+    return PassManager(()) if options.opset < target.min_opset else default_pipeline(target, options)
+
+
+def default_pipeline(target: Target, options: Options) -> PassManager:
     """The passes for a target. With ``lower_hardmax`` NumPy code gets it lowered too. The others are of ``fusions``.
 
     Hardmax is lowered late. Its parts fold; nothing folds after ``legalize``, which may have put two casts where one
     has no kernel.
     """
-    passes: list[Pass] = [*fusions(narrow_f64=narrow_f64, accumulate_f32=accumulate_f32)]
+    passes: list[Pass] = [*fusions(options)]
     if target.kernels is not None:
         passes += [Compose(), *_first_lowerings(target)]
         passes.append(FixedPoint((Cse(), CanonicalizeReduce(), Hoist(), Dce())))
-    if target.code != "numpy" or lower_hardmax:  # NumPy code says hardmax over any axes
+    if target.code != "numpy" or options.lower_hardmax:  # NumPy code says hardmax over any axes
         passes.append(LowerHardmax())
     if target.costs is not None:
         from dmlc.passes.choose_lowering import ChooseLowering
 
         # A hardmax that is asked for as argmax and one_hot is that first.
-        passes.insert(len(passes) - (not lower_hardmax), ChooseLowering())
+        passes.insert(len(passes) - (not options.lower_hardmax), ChooseLowering())
     if target.provider is not None and target.own_schemas:
         passes.append(FuseAttention())
     if target.code != "numpy" and (target.provider is not None or target.costs is None):
@@ -81,19 +107,18 @@ def _first_lowerings(target: Target) -> Sequence[Pass]:
     return (ChooseLowering(groups=FIRST),)
 
 
-def fusions(*, narrow_f64: bool = False, accumulate_f32: bool = False) -> tuple[Pass, ...]:
+def fusions(options: Options) -> tuple[Pass, ...]:
     """The passes whose result is still a program of the language: what is computed, in as few operations as can be.
 
-    Dead and equal nodes go first, so that "used once" is true where it can be. ``narrow_f64`` and ``accumulate_f32``
-    are what users ask for by these names.
+    Dead and equal nodes go first, so that "used once" is true where it can be.
     """
     first: list[Pass] = []
     last: list[Pass] = []
-    if narrow_f64:
+    if options.f64:
         from dmlc.passes.narrow_f64 import NarrowF64
 
         first.append(NarrowF64())
-    if accumulate_f32:
+    if options.accumulate:
         from dmlc.passes.accumulate_f32 import AccumulateF32
 
         last += [AccumulateF32(), Dce()]

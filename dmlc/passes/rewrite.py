@@ -381,7 +381,7 @@ class _Driver:
                     names = rule.relies_on(match, self.graph)
                     if names:
                         rewrite_class, promise = REASSOCIATES, _promises(self.graph, names)
-                if rewrite_class not in self.context.allowed:
+                if rewrite_class not in self.context.options.allowed:
                     miss = Miss(_PERMIT[rewrite_class])
                 else:
                     refused = self._apply(rule, match, rewrite_class, promise)

@@ -53,7 +53,7 @@ class SharePrefixes(Pass, frozen=True):
             if not fewer:
                 continue
             best = max(fewer, key=lambda n: len(_axes(n)))
-            if merge_class(GOES_ON[node.op], best, _axes(node), graph, context.target) in context.allowed:
+            if merge_class(GOES_ON[node.op], best, _axes(node), graph, context.target) in context.options.allowed:
                 parents[node] = best
         made: dict[Node, Value] = {}
         for node in sorted({*parents, *parents.values()}, key=lambda n: len(_axes(n))):

@@ -36,7 +36,7 @@ class ShareReductions(Pass, frozen=True):
     def run(self, graph: Graph, context: PassContext) -> bool:
         if not context.wants(self.name):
             return False
-        summed = self._with_both(graph) if REASSOCIATES in context.allowed else frozenset()
+        summed = self._with_both(graph) if REASSOCIATES in context.options.allowed else frozenset()
         seen: dict[Any, Value] = {}
         changed = False
         for node in graph.nodes_of(_SHARED):

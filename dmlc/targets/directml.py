@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
 from dmlc.targets.rows import Rows
 from dmlc.targets.target import load_data
 
+#: The feature levels, for type checkers.
+FeatureLevel: TypeAlias = Literal[
+    "1.0", "2.0", "2.1", "3.0", "3.1", "4.0", "4.1", "5.0", "5.1", "5.2", "6.0", "6.1", "6.2", "6.3", "6.4"
+]  # fmt: skip
 _FILE, _LEVELS_FILE = "directml_operators", "feature_levels"
 #: DirectML has no type of its own for it (FACTS: bool is UINT8).
 _AS = {"bool": "u8"}

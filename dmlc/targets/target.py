@@ -6,12 +6,17 @@ import json
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 from dmlc.diagnostics import DmlcError, fail
 from dmlc.diagnostics.catalogue.targets import BAD_DATA
 from dmlc.ir.answers import Answer
 from dmlc.targets.kernel_rows import KernelTable
+
+#: The names of all targets, for type checkers.
+TargetName: TypeAlias = Literal[
+    "directml", "cpu", "onnx", "numpy", "directml-only", "directml:ort-1.20", "directml:ort-1.18", "directml:ort-1.17"
+]  # fmt: skip
 
 
 class TargetFacts(Answer, frozen=True):

@@ -49,6 +49,10 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_line: Run) -> R
         ("verify a.dml m.onnx --sed 3", "dmlc verify: there is no option --sed; did you mean --seed?"),
         ("compile a.dml --emit onx", "'onx' is not one of onnx, numpy, dxdispatch, dml; did you mean onnx?"),
         ("check a.dml --format jsn", "did you mean json?"),
+        (
+            "compile a.dml --allow rnage",
+            "'rnage' is not one of exact, reassociates, range; did you mean range?",
+        ),
         ("compile a.dml --opset x", "dmlc compile: --opset: 'x' is not an integer"),
         ("compile a.dml -o", "dmlc compile: -o/--output needs a value"),
         ("compile a.dml --zzzz", "dmlc compile --help-all lists the options"),

@@ -24,7 +24,8 @@ from dmlc.ir.dtype import f32
 from dmlc.ir.history import CLASSES
 from dmlc.ops.call import CallSite
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
-from dmlc.passes.manager import EXACT, REASSOCIATES, Pass, PassContext, PassManager
+from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, Pass, PassContext, PassManager
+from dmlc.passes.options import Options
 from dmlc.runtime.graph_model import GraphModel
 from dmlc.targets import Target, load_target
 from tests.calls import add_call
@@ -70,9 +71,10 @@ class Building:
 def context(
     target: str | Target = "directml", allowed: Sequence[str] = (EXACT, REASSOCIATES), opset: int = 21, **asked: Any
 ) -> PassContext:
-    """A context that checks the graph and the pass's claim after each pass; ``asked`` are further fields of it."""
+    """A context that checks the graph and the pass's claim after each pass; ``asked`` are options."""
     found = load_target(target) if isinstance(target, str) else target
-    return PassContext(found, opset, frozenset(allowed), verify=True, **asked)
+    options = Options(exact=REASSOCIATES not in allowed, allow=(RANGE,) if RANGE in allowed else (), **asked)
+    return PassContext(found, opset, options, verify=True)
 
 
 def run(step: Pass, graph: Graph, ctx: PassContext | None = None) -> PassContext:

@@ -26,7 +26,7 @@ ALLOWED = {"exact": h.CLASSES[:1], "default": h.CLASSES[:2], "range": h.CLASSES}
 
 def fuse(graph: Graph, target: str = "directml", allowed: str = "default", opset: int = 21) -> PassContext:
     """The graph as ``fuse-selection`` and the canonical forms around it leave it."""
-    ctx = PassContext(load_target(target), opset, frozenset(ALLOWED[allowed]), verify=True)
+    ctx = h.context(target, ALLOWED[allowed], opset)
     PassManager((CanonicalizeReduce(), FuseSelection(), CanonicalizeReduce(), Dce())).run(graph, ctx)
     return ctx
 

@@ -23,6 +23,7 @@ from dmlc.ops.reduce import REDUCE_L1, REDUCE_MAX, REDUCE_MEAN, REDUCE_MIN, REDU
 from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, TOP_K
 from dmlc.passes.fold_constants import FoldConstants
 from dmlc.passes.manager import PassManager
+from dmlc.passes.options import Options
 from dmlc.passes.pipeline import default_pipeline
 from dmlc.targets import load_target, target_names
 from dmlc.text import load
@@ -30,7 +31,7 @@ from dmlc.text import load
 
 def optimizing(target: str, **options: bool) -> PassManager:
     """The default pipeline without ``legalize``, whose tests stand beside the code generator."""
-    steps = default_pipeline(load_target(target), **options).passes
+    steps = default_pipeline(load_target(target), Options(**options)).passes
     return PassManager(tuple(step for step in steps if step.name != "legalize"))
 
 
@@ -43,7 +44,7 @@ def flattened(manager: PassManager) -> list[str]:
 
 @pytest.mark.parametrize("target", target_names())
 def test_the_order_of_the_passes(target: str) -> None:
-    order = flattened(default_pipeline(load_target(target)))
+    order = flattened(default_pipeline(load_target(target), Options()))
     assert order[0] == "infer-shapes"
     stop = ["split-from-slices", "stop-repetition"] if target != "numpy" else []
     assert order[-4 - len(stop) :] == ["cse", "dce", *stop, "f16-advice", "quantized-advice"]

@@ -20,7 +20,6 @@ OTHER_MEANINGS = {"cpu", "numpy", "onnx"}
 #: Uses that print a name, look it up, repeat what a user typed, or group pages: (module, source of the expression).
 MESSAGES = {
     ("targets/target.py", "self.name.partition(':')"),
-    ("cli/command_words.py", "(name, value) != ('target', 'directml')"),
     ("cli/ops.py", "page.family == family"),
     ("api/program.py", "target.name not in self._lowered"),
     *[

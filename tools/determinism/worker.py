@@ -24,6 +24,7 @@ from typing import Any
 import dmlc
 from dmlc.cli.main import main as command
 from dmlc.ir import dim_names
+from dmlc.targets import load_target
 
 #: Fields that tell of the run: names of files as they were given, command lines with them, and times.
 _OF_THE_RUN = {"source", "output", "ledger", "command", "seconds", "passes"}
@@ -71,9 +72,10 @@ def outputs(path: str, targets: list[str]) -> Iterator[tuple[str, bytes]]:
 
 def _saved(target: str, source: Any) -> Iterator[tuple[str, bytes]]:
     """Files that a program saves: ONNX, NumPy code in both styles, the language, DxDispatch's of fixed sizes."""
+    goal = load_target(target)
     try:
-        program = dmlc.compile(source, target=target)
-        bound = dmlc.compile(source, target=target, bind=dict.fromkeys(_dims(program), _SIZE))
+        program = dmlc.compile(source, target=goal)
+        bound = dmlc.compile(source, target=goal, bind=dict.fromkeys(_dims(program), _SIZE))
     except dmlc.DmlcError as error:
         yield f"{target} refused", _refusal(error)
         return

@@ -37,7 +37,7 @@ def complaints(source: Source) -> list[str]:
     for opset in (None, asked):
         where = f"{source.name} from opset {source.opset}, {target.name}, opset {opset}"
         try:
-            emitted = dmlc.compile(model, target=target.name, opset=opset).to_onnx()
+            emitted = dmlc.compile(model, target=target, opset=opset).to_onnx()
         except DmlcError as error:
             if opset is None or error.diagnostics[0].code.id != "E0501":
                 out.append(f"{where}: refused: {error}")

@@ -145,14 +145,14 @@ class _Chooser:
         candidates = [self._candidate(plan, node, places) for plan in plans]
         candidates = _with_margin(candidates, node, self._costs.margin)
         possible = [c for c in candidates if c.reason is None]
-        return candidates, _best(possible, forced=self.context.only_rules is not None)
+        return candidates, _best(possible, forced=self.context.options.only_rules is not None)
 
     def _candidate(self, plan: Plan, node: Node, corners: Sequence[Sizes]) -> _Candidate:
         if not isinstance(plan, Standing):
             mine = plan.name in node.history.rules and not plan.repeatable
             reason = "it made this node" if mine else plan.applies(node, self.graph)
             rewrite_class = plan.class_of(node, self.graph) if reason is None else ""
-            if rewrite_class in CLASSES and rewrite_class not in self.context.allowed:
+            if rewrite_class in CLASSES and rewrite_class not in self.context.options.allowed:
                 reason = f"it is a rewrite of class {rewrite_class}, which is not allowed here"
             if reason is not None:
                 return _Candidate(plan, reason=reason)

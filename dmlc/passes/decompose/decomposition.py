@@ -45,7 +45,7 @@ class Decomposition(Rule[Match]):
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         name = operator_of(node)
-        return Match(node) if name in self.operators and name in self.context.decompose else None
+        return Match(node) if name in self.operators and name in self.context.options.decompose else None
 
     def check(self, match: Match, graph: Graph) -> Miss | None:
         node = match.root

@@ -97,7 +97,7 @@ class Evaluate(Rule[ConstantMatch]):
         return ConstantMatch(node, found=None) if makers and is_known else None
 
     def check(self, match: ConstantMatch, graph: Graph) -> Miss | None:
-        node, limits = match.root, self.context.limits
+        node, limits = match.root, self.context.options.limits
         for value in (*node.results, *[v for v in node.operands if v is not None]):
             if isinstance(value.type, ForeignType):
                 return Miss("its type is not one that is computed while compiling")

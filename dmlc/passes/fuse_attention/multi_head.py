@@ -95,7 +95,7 @@ class MultiHeadAttention(Rule[AttentionMatch]):
         if saved < 1:
             more = f"{-saved} more operators than" if saved else "as many operators as"
             return Miss("its layouts and bias would take {0} the fusion saves", (more,), saves=0)
-        if not self.context.fuse_attention:
+        if not self.context.options.fuse:
             return Miss("--fuse attention would make one operator of it and save {0}", (saved,), saves=saved)
         return None
 
@@ -161,7 +161,7 @@ class MultiHeadAttention(Rule[AttentionMatch]):
             return bias
         batch, heads, length, total, size, value_size = sizes
         is_half = node.result.type.dtype is f16
-        scales = not is_half or RANGE in self.context.allowed
+        scales = not is_half or RANGE in self.context.options.allowed
         q = tokens_of(query, HEADS_LAST, parts, (batch, length, heads * size), scales=scales)
         k = tokens_of(key, KEY_HEADS_LAST, parts, (batch, total, heads * size), scales=scales)
         v = tokens_of(value, HEADS_LAST, parts, (batch, total, heads * value_size), scales=False)

@@ -41,7 +41,7 @@ _BEFORE = {"abs": "others", "square": "Square", "exp": "Exp"}
 
 def why_dearer(context: PassContext, match: Match, graph: Graph, before: Steps, after: Steps) -> Miss | None:
     """The reason against a hoist that saves nothing at some end of the bounds; none where a user asks for it."""
-    if context.only_rules is not None:
+    if context.options.only_rules is not None:
         return None
     for old, new in _costs(context, match, graph, before, after):
         if new >= old:

@@ -18,6 +18,7 @@ from dmlc.ops.select import ARGMAX, HARDMAX
 from dmlc.passes.choose_lowering import ChooseLowering
 from dmlc.passes.inventory import all_rules
 from dmlc.passes.manager import PassContext, PassManager
+from dmlc.passes.options import Options
 from dmlc.passes.pipeline import default_pipeline
 from dmlc.targets import load_target, target_names
 
@@ -26,7 +27,7 @@ BIG = "dml 1\nmodel m(x: f32[64, 4096]) -> (y: u32[64, 1]) {\n    return argmax(
 
 @pytest.mark.parametrize("target", target_names())
 def test_only_a_target_with_costs_chooses(target: str) -> None:
-    order = [step.name for step in default_pipeline(load_target(target)).passes]
+    order = [step.name for step in default_pipeline(load_target(target), Options()).passes]
     assert ("choose-lowering" in order) is (target == "cpu")
     if target == "cpu":
         assert order.index("choose-lowering") < order.index("lower-hardmax") < order.index("legalize")
@@ -37,7 +38,7 @@ def test_the_pass_keeps_its_word() -> None:
     for op, shape, axes in ((ARGMAX, (512, 512), [0]), (ARGMAX, (3, 4), [0]), (HARDMAX, (8, 32, 8, 64), [1, 3])):
         b = Building()
         graph = b.done(b(op, b.input("x", shape), axes=axes))
-        context = PassContext(load_target("cpu"), 21, frozenset(("exact",)), verify=True)
+        context = PassContext(load_target("cpu"), 21, Options(exact=True), verify=True)
         PassManager((ChooseLowering(),)).run(graph, context)
         assert (names(graph) == ["argmax"]) is (shape == (3, 4))
 

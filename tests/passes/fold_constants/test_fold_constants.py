@@ -208,7 +208,7 @@ def test_the_bytes_of_all_that_is_folded_count() -> None:
 
 
 def test_the_default_limits_are_those_of_the_table() -> None:
-    assert context().limits == DEFAULTS
+    assert context().options.limits == DEFAULTS
     assert (DEFAULTS.folded_elements, DEFAULTS.folded_bytes) == (2**20, 2**30)
 
 

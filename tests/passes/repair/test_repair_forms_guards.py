@@ -14,6 +14,7 @@ import dmlc
 from dmlc.diagnostics import Source
 from dmlc.importers import import_model
 from dmlc.passes.manager import PassContext
+from dmlc.passes.options import Options
 from dmlc.passes.repair import Repair
 from dmlc.targets import load_target
 
@@ -115,7 +116,7 @@ def test_numbers_of_another_operator_are_no_pads() -> None:
 def test_a_pad_that_the_release_leaves_to_another_provider(release: str, fires: bool) -> None:
     """The kernel of opset 19 came with 1.18."""
     target = replace(load_target("directml"), release=release)
-    ctx = PassContext(target, 19, frozenset(("exact",)))
+    ctx = PassContext(target, 19, Options(exact=True))
     Repair().run(import_model(pad(["x", "p"], p=[-1, 1], opset=19)), ctx)
     assert [entry.rule for entry in ctx.ledger] == [PADS] * fires
 

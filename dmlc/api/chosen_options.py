@@ -1,0 +1,87 @@
+"""Keywords of ``compile`` become checked options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from dmlc.api.arguments import checked_argument
+from dmlc.api.chosen_target import chosen_target
+from dmlc.diagnostics import did_you_mean, fail
+from dmlc.diagnostics.catalogue import runs as codes
+from dmlc.diagnostics.given import integer_of
+from dmlc.diagnostics.limits import Limits
+from dmlc.ir.fixed_shapes import checked_shapes
+from dmlc.ops.ranges import checked_ranges
+from dmlc.passes.inventory import chosen_rules
+from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES
+from dmlc.passes.options import OPTIONS, Options
+from dmlc.runtime.binding import checked_binding
+from dmlc.runtime.profiles import checked_profiles
+from dmlc.targets import Target
+
+#: The checks of options whose type does not say all.
+_CHECKS: Mapping[str, Callable[[Any], Any]] = {
+    "bind": checked_binding,
+    "limits": Limits.of,
+    "ranges": checked_ranges,
+    "shapes": checked_shapes,
+}
+#: Options that are checked with others.
+_TOGETHER = ("target", "feature_level", "opset", "profiles", "skip_rules", "only_rules")
+
+
+def chosen_options(given: Mapping[str, Any]) -> Options:
+    """The options of keywords of ``compile``.
+
+    Raises ``TypeError`` for a keyword that does not exist, ``DmlcError`` E0556 (exit code 2) for a value of another
+    type and for options that contradict each other; for a target E0550 and E0557, for an opset E0552, for sizes E0337
+    and E0555, for a range E0342.
+    """
+    for name in given:
+        if name not in OPTIONS:
+            guess = did_you_mean(name, OPTIONS)
+            raise TypeError(f"compile() got an unexpected keyword argument {name!r}{guess and f'; {guess}'}")
+    values = {name: given.get(name, option.default) for name, option in OPTIONS.items()}
+    for name, value in values.items():
+        if name not in _TOGETHER:
+            check = _CHECKS.get(name)
+            values[name] = check(value) if check else checked_argument(name, value)
+    target = chosen_target(values["target"], values["feature_level"])
+    skipped, only = chosen_rules(values["skip_rules"], values["only_rules"])
+    values |= {
+        "target": target,
+        "opset": _opset(target, values["opset"]),
+        "profiles": checked_profiles(values["profiles"], values["bind"]),
+        "skip_rules": skipped,
+        "only_rules": only,
+    }
+    options = Options(**values)
+    _check_together(options)
+    return replace(options, allow=(RANGE,) if RANGE in options.allow else ())
+
+
+def _opset(target: Target, opset: Any) -> int:
+    """The opset to emit. Raises ``DmlcError`` E0552 for one that the target does not take."""
+    if opset is None:
+        return target.opset
+    found = integer_of(opset)
+    if found is None or not target.min_opset <= found <= target.max_opset:
+        text = f"target {target.name} takes opsets {target.min_opset} to {target.max_opset}, not {opset!r}"
+        raise fail(codes.OPSET_OUT_OF_RANGE, text)
+    return found
+
+
+def _check_together(options: Options) -> None:
+    """Raises ``DmlcError`` E0556 (exit code 2) for options that contradict each other or the target."""
+    message = ""
+    if options.exact and set(options.allow) - {EXACT}:
+        message = f"exact and allow={', '.join(options.allow)} contradict each other"
+    elif options.accumulate and REASSOCIATES not in options.allowed:
+        message = "exact and accumulate=f32 contradict each other: results are rounded at other places"
+    elif options.fuse and (options.target.provider is None or not options.target.own_schemas):
+        message = f"target {options.target.name} has no operator for attention: fuse=attention is for DirectML"
+    if message:
+        raise fail(codes.UNKNOWN_CHOICE, message, exit_code=2)

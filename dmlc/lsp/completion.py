@@ -137,12 +137,13 @@ class _Completer:
 
     def _callables(self) -> Iterator[lsp.CompletionItem]:
         yield from self._named(self.outline.tables.callables.values())
-        yield from _operations()
+        yield from operations()
         yield _item(SIZE, _Kind.Function, detail=OTHER_CALLS[SIZE], rank="2")
 
 
 @cache
-def _operations() -> tuple[lsp.CompletionItem, ...]:
+def operations() -> tuple[lsp.CompletionItem, ...]:
+    """The items of all operations; the first call takes a while."""
     pages = [describe(op) for op in OPERATIONS.values()]
     return tuple([_item(page.name, _Kind.Function, detail=page.signature, rank="2") for page in pages])
 

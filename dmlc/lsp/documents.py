@@ -37,6 +37,7 @@ class Document:
         self.read: Text = Text(self.name, "", encoding)
         self.outline = Outline(())
         self._encoding = encoding
+        self.outlined = asyncio.Event()
         self.change(text, version)
 
     def change(self, text: str, version: int | None) -> None:
@@ -45,7 +46,8 @@ class Document:
         self.version = version
         self.report = Report(())
         self.stopped = threading.Event()
-        self.outlined = asyncio.Event()
+        before, self.outlined = self.outlined, asyncio.Event()
+        before.set()  # a request that waits for the outline of the old text gets that of the new one
 
     def take_outline(self, text: Text, outline: Outline) -> None:
         """Take the outline of a text, if it is still the text."""
@@ -53,11 +55,14 @@ class Document:
             self.read, self.outline = text, outline
             self.outlined.set()
 
-    def take_report(self, text: Text, report: Report) -> None:
-        """Take what was found in a text: its facts where it is right, those of the last right one elsewhere."""
-        if text is self.text:
-            self.report = report
-            self.facts |= report.facts
+    def take_report(self, text: Text, report: Report) -> bool:
+        """Take the report on a text, if it is still the text: its facts where it is right, those of the last right one
+        elsewhere."""
+        if text is not self.text:
+            return False
+        self.report = report
+        self.facts |= report.facts
+        return True
 
     async def fresh_outline(self) -> Outline:
         """The outline of the text as it is now, when it is read."""

@@ -77,9 +77,11 @@ class DmlServer(LanguageServer):
             if not stopped.is_set():
                 work = partial(self.reading.check, text.source, stopped.is_set, outlined)
                 report = await loop.run_in_executor(self.readers, work)
-                document.take_report(text, report)
-                self.publish(document)
-                self.refresh()
+                if document.take_report(text, report):
+                    self.publish(document)
+                    self.refresh()
+        if text is document.text:
+            document.outlined.set()  # after a bug too: nobody waits for ever
 
     async def place(self, document: Document) -> None:
         """Compile the models of a saved document: a lens for each, and the warnings of the target."""
@@ -129,6 +131,7 @@ class DmlServer(LanguageServer):
 def initialize(ls: DmlServer, params: lsp.InitializeParams) -> None:
     ls.configure(params.initialization_options)
     ls.readers.submit(ls.reading.check, Source("", _WARM_UP), lambda: False, lambda _: None)
+    ls.readers.submit(completion.operations)
 
 
 def did_open(ls: DmlServer, params: lsp.DidOpenTextDocumentParams) -> None:
@@ -154,6 +157,7 @@ def did_save(ls: DmlServer, params: lsp.DidSaveTextDocumentParams) -> None:
 def did_close(ls: DmlServer, params: lsp.DidCloseTextDocumentParams) -> None:
     document = ls.documents.pop(params.text_document.uri)
     document.stopped.set()
+    document.outlined.set()
     ls.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(document.uri, []))
 
 

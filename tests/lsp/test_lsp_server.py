@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections.abc import Iterator
@@ -378,3 +379,19 @@ def test_answers_take_no_longer_than_reading_does(editor: Editor) -> None:
     checked = time.perf_counter() - start
     assert hovered < max(0.05, once / 2)
     assert checked < 4 * once + 0.6
+
+
+def test_a_request_about_the_whole_text_outlives_it(editor: Editor) -> None:
+    """The text changes while the answer waits for its outline: the answer is about the new text."""
+    editor.open(good())
+
+    async def asked() -> list[lsp.DocumentSymbol]:
+        editor.change("# old\n" + good())
+        send = editor.client.text_document_document_symbol_async
+        waiting = asyncio.ensure_future(send(lsp.DocumentSymbolParams(editor.document)))
+        await asyncio.sleep(0.02)
+        editor.change("# new\n\n" + good())
+        return await waiting
+
+    symbols = editor.run(asked())
+    assert symbols[0].range.start == editor.at("batch in")

@@ -86,7 +86,7 @@ def breaking_inputs(source: ProgramSource | api.Program, *, specials: bool = Tru
         bindings = interface.bindings(0)[:SIZES]
         bindings += interface.empty_bindings(bindings[0])[:1] if specials else []
     except NoInputs as error:
-        raise fail(NO_RANDOM_SIZES, str(error), help="declare bounds that sizes keep, or feed arrays") from None
+        raise fail(NO_RANDOM_SIZES, str(error), help="declare bounds that the sizes keep, or give arrays") from None
     kinds = [pattern for pattern in PATTERNS if specials or pattern.is_plain]
     count = len(interface.inputs)
     parts = strategies.tuples(

@@ -429,7 +429,7 @@ class Program(Shown):
         try:
             found = runner(feeds, names)
         except MemoryError as error:
-            help = "feed smaller arrays, or make smaller ones"
+            help = "give smaller arrays, or make smaller ones"
             raise fail(codes.OUT_OF_MEMORY, f"there is not enough memory to run: {error}", help=help) from None
         return found if names is None else {name: found[name] for name in names}
 

@@ -53,7 +53,7 @@ class Graph(Shown):
             text = f"{min}..{'' if max is None else max}"
             raise self._mistake(
                 shapes.WRONG_BOUNDS,
-                f"no size lies in {text}",
+                f"no size is in {text}",
                 at="max" if bounds_are_sizes else "min",
                 parameters=("name", "min", "max"),
                 help="bounds are integers from 0 to 2^63 - 1, both inclusive",

@@ -126,7 +126,7 @@ class Tensor(PythonProtocols):
     def __reduce__(self) -> tuple[Any, ...]:
         """Raises ``TypeError``."""
         raise TypeError(
-            "a tensor of the builder is a place in its graph and cannot be copied or pickled alone; "
+            "a tensor of the builder belongs to its graph and cannot be copied or pickled without it; "
             "copy or pickle the dmlc.Graph, or the program that dmlc.compile makes of it"
         )
 
@@ -433,7 +433,7 @@ def not_a_tensor(value: object, operand: int | None = None) -> DmlcError:
     kind = type(value).__name__
     help = "wrap data in dmlc.constant(...)" if isinstance(value, (list, tuple)) else ""
     if isinstance(value, list) and any(isinstance(v, Tensor) for v in value):
-        help = "operands stand without brackets: dmlc.concat(x, y, axis=0), dmlc.stack(x, y)"
+        help = "operands are written without brackets: dmlc.concat(x, y, axis=0), dmlc.stack(x, y)"
     if isinstance(value, tuple) and any(isinstance(v, Tensor) for v in value):
         help = "the operation has several results: take one of them apart, as in v, i = dmlc.top_k(...)"
     return mistake(shapes.NOT_A_TENSOR, f"a tensor is wanted here, not {kind}", at=operand, help=help)

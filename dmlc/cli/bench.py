@@ -1,7 +1,7 @@
-"""Time a program or a model node by node on ONNX Runtime, beside what the placement report and the dispatch model say.
+"""Time a program or a model node by node on ONNX Runtime, with what the placement report and the dispatch model say.
 
-Sizes that are left open are fixed to those of the data. A node is timed within the model, from its profile, which on
-DirectML is what handing its work to the device takes, and alone, until the device is done.
+Dynamic sizes are fixed to the sizes of the data. A node is timed within the model, from its profile, which on DirectML
+is what handing its work to the device takes, and by itself, until the device is done.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _measure(
     if backend == "webgpu" and on_software():
         notes.append("the provider runs on a driver that computes on the CPU: these times say nothing of a GPU")
     if backend != "cpu":
-        notes.append("us: handing the work of a node to the device; us alone: until the device is done with it")
+        notes.append("us: handing the work of a node to the device; us by itself: until the device is done with it")
     return Benchmark(backend, _machine(backend, rounds), rounds, sizes, rows, profile.own, whole, partitions, notes)
 
 

@@ -167,7 +167,7 @@ def _sum(values: list[int | None]) -> int | None:
 def benchmark_text(found: Benchmark) -> str:
     """The lines to paste into a report."""
     wrong = found.disagreements
-    rows = [["node", "operator", "predicted", "ran on", "dispatches", "bytes", "us", "us alone", "us a dispatch"]]
+    rows = [["node", "operator", "predicted", "ran on", "dispatches", "bytes", "us", "us by itself", "us a dispatch"]]
     for row in found.rows:
         mark = "  <- not as predicted" if row in wrong else ""
         where = row.predicted or (row.said.where if row.said else "-")

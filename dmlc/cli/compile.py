@@ -1,7 +1,7 @@
 """Compile a program or a model and write ONNX, NumPy code, DxDispatch JSON or a program.
 
 OUT's suffix decides the form (.onnx .py .dxdispatch.json .dml), or --emit does. Without -o an .onnx file is written
-beside a .dml program; for an .onnx model -o is required.
+next to a .dml program; for an .onnx model -o is required.
 """
 
 from __future__ import annotations

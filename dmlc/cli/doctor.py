@@ -135,7 +135,7 @@ def _cpu_kernels(errors: Mapping[str, DmlcError]) -> tuple[str, str]:
     """Return where target ``cpu`` reads its kernels, and why that is not the installed library."""
     needed = [name for name in ("msgspec", "numpy", "onnx") if name in errors]
     if needed:
-        return "none", f"reading those of the installed library needs {needed[0]}"
+        return "none", f"reading the kernels of the installed library needs {needed[0]}"
     try:
         from dmlc.runtime.installed_kernels import installed
         from dmlc.targets import kernel_table, load_target
@@ -198,9 +198,7 @@ def _runtime_advice(runtimes: Sequence[RuntimeDistribution]) -> Iterator[str]:
         yield f"The files of {each.title} are not as installed ({_runtime_line(each)}):\n  {again}"
     elif len(here) > 1:
         whole = [each.title for each in here if each.whole]
-        present = (
-            f"the files there are those of {' and '.join(whole)}" if whole else "the files there are a mix of them"
-        )
+        present = f"the files there belong to {' and '.join(whole)}" if whole else "the files there are a mix of them"
         remove = f"pip uninstall -y {' '.join(dict.fromkeys(each.name for each in here))}"
         lines = [
             f"{' and '.join(each.title for each in here)} share one folder, {folder}; {present}. Keep one of them:"

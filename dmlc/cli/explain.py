@@ -64,8 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("asked", metavar="SRC|WORD", nargs="*", help=text)
     kinds = (*_LISTS, "all")
     parser.add_argument("--list", choices=kinds, nargs="?", const="all", help="list the words that have a page")
-    help = "print the JSON Schema of what `dmlc VERB --format json` prints"
-    parser.add_argument("--schema", choices=DOCUMENTED, metavar="VERB", help=help)
+    help = "print the JSON Schema of what `dmlc COMMAND --format json` prints"
+    parser.add_argument("--schema", choices=DOCUMENTED, metavar="COMMAND", help=help)
     parser.add_argument(
         "--missed", action="store_true", help="show only the missed rewrites, with the reasons, sorted by the saving"
     )
@@ -84,14 +84,14 @@ def run(args: argparse.Namespace, console: Console) -> int:
     args.source = _source(args.asked)
     if args.schema is not None:
         if args.source is not None or args.list is not None:
-            raise UsageError("--schema takes no program and no word beside it")
+            raise UsageError("--schema takes no program and no other word")
         from dmlc.cli.schemas import schema_text
 
         sys.stdout.write(schema_text(args.schema))
         return 0
     if args.list is not None:
         if args.source is not None:
-            raise UsageError("--list takes no program and no word beside it")
+            raise UsageError("--list takes no program and no other word")
         return _list(_LISTS if args.list == "all" else (args.list,), console)
     if args.source is None:
         raise UsageError(

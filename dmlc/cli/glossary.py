@@ -170,7 +170,7 @@ _WORDS = (
     GlossaryEntry(
         "removed",
         "Nodes that are not in the compiled model. Either a rewrite took them, or their result is known without "
-        "them: constants alone, known sizes, a node that passes its input on. dmlc explain SRC has the reason of "
+        "them: only constants, known sizes, a node that passes its input on. dmlc explain SRC has the reason of "
         "each.",
     ),
     GlossaryEntry(
@@ -211,7 +211,7 @@ _WORDS = (
     ),
     GlossaryEntry(
         "profile",
-        "A set of fixed sizes with a model of its own, so that DirectML fuses its nodes. --profile batch=1,8 "
+        "A set of fixed sizes with its own model, so that DirectML fuses its nodes. --profile batch=1,8 "
         "writes one model for each size, and an index.",
         ("profiles",),
         "docs/profiles.md",
@@ -221,6 +221,97 @@ _WORDS = (
         "The mildest severity: about the source, such as a name that is not used. It never changes the exit code, "
         "with --strict neither. JSON calls it advice.",
         ("advice",),
+    ),
+    GlossaryEntry(
+        "same",
+        "The answer of a verification if nothing was found different on any input: the outputs are identical, or "
+        "they differ by no more than rounding may. The other answers are different, and not comparable if nothing "
+        "could be compared; the exit code is 1 for both.",
+        ("different", "not comparable", "verdict", "identical", "same up to rounding", "rounding may differ"),
+        "docs/verify.md",
+    ),
+    GlossaryEntry(
+        "largest difference",
+        "The largest distance between an element of A's output and of B's, on all inputs: as a number, as a part of "
+        "the largest magnitude in that output of A, as a part of the element itself, and in units in the last place.",
+        ("of the largest value", "relative"),
+        "docs/verify.md",
+    ),
+    GlossaryEntry(
+        "units in the last place",
+        "The number of floats of the dtype between two numbers. A difference of 1 is one step. It is large for tiny "
+        "numbers of other signs, where the difference itself does not matter.",
+        ("ulp", "unit in the last place"),
+        "docs/verify.md",
+    ),
+    GlossaryEntry(
+        "not defined",
+        "Outputs on an input for which no standard says a result, such as argmax of a NaN: they may differ.",
+        ("unspecified", "not compared"),
+        "docs/verify.md",
+    ),
+    GlossaryEntry(
+        "overflowed",
+        "Outputs that differ because a value inside exceeds the range of its dtype, and where it does depends on the "
+        "order of the operations.",
+        ("beyond the precondition", "not deterministic"),
+        "docs/verify.md",
+    ),
+    GlossaryEntry(
+        "first difference",
+        "The first tensor inside the model that differs by more than rounding, with its node: all values before it "
+        "match. dmlc verify A B --locate finds it.",
+        ("first tensor that differs", "last matching tensor", "last matching tensors"),
+        "docs/wrong_node.md",
+    ),
+    GlossaryEntry(
+        "tolerance",
+        "How far two numbers may be apart and still be the same: |a - b| <= atol + rtol * |a|. By default each "
+        "dtype has its own, and the original's own reaction to rounding counts too.",
+        ("rtol", "atol"),
+        "docs/verify.md",
+    ),
+    GlossaryEntry(
+        "backend",
+        "The place where a program runs: dml (ONNX Runtime's DirectML provider), cpu (ONNX Runtime's CPU provider), "
+        "numpy (the NumPy code that dmlc writes), or reference (one operation after another in NumPy, which says "
+        "what a program means).",
+        ("backends", "reference"),
+        "dmlc explain E0553",
+    ),
+    GlossaryEntry(
+        "kernel",
+        "The code with which a provider computes an operator, for some opsets and some dtypes. A node for which "
+        "DirectML's provider has no kernel runs on the CPU.",
+        ("kernels", "no kernel", "placement"),
+        "dmlc targets directml --op NAME",
+    ),
+    GlossaryEntry(
+        "wrong numbers",
+        "What a node gives that DirectML's provider takes and computes wrongly. dmlc compile repairs most such "
+        "nodes, and refuses the others with E0592.",
+        ("known fault", "known faults", "fails"),
+        "docs/targets.md, repairs",
+    ),
+    GlossaryEntry(
+        "not known",
+        "Nodes about which the tables of the target say nothing, such as operators of another domain: nobody knows "
+        "where they run.",
+        ("unknown", "where nobody knows"),
+        "docs/targets.md",
+    ),
+    GlossaryEntry(
+        "file size",
+        "The bytes of the one .onnx file. Weights in other files have a row of their own name.",
+        ("weights", "weights in other files", "initializer", "initializers"),
+        "docs/models.md",
+    ),
+    GlossaryEntry(
+        "next",
+        "Commands to paste, the best first, each with what it brings. Without such a line there is nothing to gain "
+        "that dmlc knows of.",
+        ("bind", "--bind"),
+        "docs/command_line.md",
     ),
 )
 #: Each word, and each of its forms, without regard to case.

@@ -79,7 +79,7 @@ def kernels_of(target: Target) -> Kernels | None:
         library = installed()
         if library.table is not None:
             return Kernels(library.table.source, library.version, all_rows())
-        note = f"{library.problem}, so the data file stands in"
+        note = f"{library.problem}, so the data file is used instead"
     return Kernels(found.source, None, operators_of(target.kernels), note)
 
 
@@ -100,7 +100,7 @@ def operator(target: Target, name: str) -> tuple[str, CpuAnswer]:
     op = next((op for op in found.operators if plain_name(op) == plain_name(name)), None)
     if op is None:
         near = did_you_mean(name, list(found.operators))
-        raise UsageError(f"the tables have no operator {name}; {near or 'names are those of ONNX'}")
+        raise UsageError(f"the tables have no operator {name}; {near or 'names have upper case letters, as ArgMax'}")
     rows, wrong = found.operators[op], found.wrong(op)
     lines = [["opsets", "types"]]
     lines += [[f"{a} to {b}", "; ".join(f"{p}: {types}" for p, types in each.items())] for a, b, each in rows]
@@ -108,7 +108,7 @@ def operator(target: Target, name: str) -> tuple[str, CpuAnswer]:
     if found.note:
         text += f"  {found.note}\n"
     if any("(f16)" in types for *_, each in rows for types in each.values()):
-        text += "  (f16): ONNX Runtime computes it in f32, with casts of its own\n"
+        text += "  (f16): ONNX Runtime computes it in f32, and inserts casts\n"
     for row in wrong:
         text += f"  wrong: {' '.join(sorted(row.types))}: {row.what}; instead: {row.instead} ({row.source})\n"
     kernels = [CpuKernelRow((a, b), {p: types.split() for p, types in each.items()}) for a, b, each in rows]

@@ -18,7 +18,7 @@ def add_source(parser: argparse.ArgumentParser, *, optional: bool = False) -> No
 
 def add_report_options(parser: argparse.ArgumentParser, formats: tuple[str, ...] = ("text", "json")) -> None:
     group = parser.add_argument_group("report")
-    group.add_argument("--format", choices=formats, default="text", help="json goes to stdout as one document")
+    group.add_argument("--format", choices=formats, default="text", help="json is one document on stdout")
     group.add_argument("-q", "--quiet", action="store_true", help="no messages but errors")
     group.add_argument("-v", "--verbose", action="store_true", help="more messages; a traceback for a bug in dmlc")
 

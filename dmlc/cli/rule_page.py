@@ -24,7 +24,7 @@ from dmlc.passes.inventory import RuleFacts
 
 _FOLDER = Path(dmlc.__file__).parent / "rule_examples"
 _COMMAND = "# dmlc compile "
-#: The model of an example on which the rule fires, and the near miss that it leaves alone.
+#: The model of an example on which the rule fires, and the near miss that it does not change.
 APPLIES, STAYS = "applies", "stays"
 
 

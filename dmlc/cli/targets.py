@@ -165,7 +165,7 @@ def _operator(args: argparse.Namespace, console: Console, target: Target) -> int
     if not rows and not tables:
         candidates = [row.op for row in found.rows.values()] + list(operator_rows())
         near = did_you_mean(args.op, candidates)
-        raise UsageError(f"the tables have no operator {args.op}; {near or 'names are those of ONNX and DirectML'}")
+        raise UsageError(f"the tables have no operator {args.op}; {near or 'dmlc targets lists them'}")
     level = args.feature_level
     console.result("".join(_kernels_text(row, found) for row in rows) + "".join(_table_text(t, level) for t in tables))
     console.document(

@@ -1,6 +1,6 @@
 """Report whether two models or programs compute the same, and where they differ.
 
-Both run on inputs built to break rewrites, or on those of --input. A is the original: a .dml program, an .onnx model,
+Both run on inputs built to break rewrites, or on data of --input. A is the original: a .dml program, an .onnx model,
 or a .py file with a function of arrays. The reference computes a program; a model runs on ONNX Runtime's CPU provider
 without optimizations. B is the result: one of these, but a program is compiled; an .npz file with expected outputs; or
 a .dxdispatch.json file of dmlc, whose result files are compared once DxDispatch has run. Without B, A is compared with

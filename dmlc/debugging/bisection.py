@@ -205,7 +205,7 @@ class _Bisection:
             why = f": {whole.details[0]}" if whole.details else ""
             return self._outcome(NOT_SHOWN, f"the fault does not show{why}")
         if not len(graph):
-            raise fail(NOTHING_VERIFIED, "the model has no nodes to search in")
+            raise fail(NOTHING_VERIFIED, "the model has no nodes")
         below, above = self._narrowed()
         left = sorted(above - below)
         if len(left) > 1:
@@ -267,7 +267,7 @@ class _Bisection:
             beside, hidden = [], []
         nodes = sorted(region or {number, *beside})
         where = f"node {number + 1} of {len(graph)}"
-        verb = "goes away without" if self._from_end else "comes in with"
+        verb = "does not show without" if self._from_end else "comes in with"
         return self._outcome(
             FOUND, f"the fault {verb} {node} ({where})", node=node, alone=alone, hidden=tuple(hidden),
             region=tuple(map(graph.record, nodes)),

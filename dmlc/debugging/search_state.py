@@ -67,9 +67,11 @@ class SearchState:
         except DmlcError:
             raise
         except Exception:  # any other content
-            raise fail(OTHER_STATE, f"{path} is not the state of a search", help="remove it to start anew") from None
+            raise fail(
+                OTHER_STATE, f"{path} is not the state of a bisect run", help="remove it to start anew"
+            ) from None
         if identity != self._identity:
-            raise fail(OTHER_STATE, f"{path} is the state of another search", help="remove it to start anew")
+            raise fail(OTHER_STATE, f"{path} is the state of another run", help="remove it to start anew")
 
 
 def _stored(feeds: Feeds | None) -> str | None:

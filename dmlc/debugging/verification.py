@@ -231,7 +231,7 @@ def _notes(verdict: Verdict, sides: Sequence[Inside]) -> Iterator[str]:
     if names and verdict.case is not None:
         found = blamed_transformer(sides[1].subject, verdict.case, names)
         what = found or "optimizer"
-        yield f"ONNX Runtime's own {what} changes the numbers of B: dmlc compile writes a model that it leaves alone"
+        yield f"ONNX Runtime's own {what} changes the numbers of B: dmlc compile writes a model that it does not change"
 
 
 def _location_of(verdict: Verdict, sides: Sequence[Inside], tolerance: Tolerance | None) -> tuple[Location | None, str]:

@@ -30,7 +30,7 @@ def joined_parts(before: ModelOrigin | None, model: ModelOrigin, call: str) -> t
     known = {_key(function): function for function in before.frame.functions}
     for function in model.frame.functions:
         if known.setdefault(_key(function), function) != function:
-            message = f"the function {function.name} of {call} differs from that of {before.calls[0]}"
+            message = f"the function {function.name} of {call} differs from the one of {before.calls[0]}"
             raise fail(codes.CANNOT_JOIN, message, help="rename one of the two functions")
         if _key(function) not in {_key(f) for f in frame.functions}:
             frame.functions.append(function)

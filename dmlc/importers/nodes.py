@@ -241,7 +241,7 @@ class NodeReader:
         self.graph.erase(node)
 
     def _removed(self, listed: Listed, inputs: Sequence[Value | None], constant: Value, *, again: bool = False) -> None:
-        """Record a node that a constant replaces, with the cause: it depends on constants alone, or on known sizes."""
+        """Record a node that a constant replaces, with the cause: it depends on constants only, or on known sizes."""
         made = [value.producer for value in inputs if value is not None]
         is_plain = all(node is not None and node.op is CONSTANT for node in made)
         if not is_plain or not self._sizes.isdisjoint(inputs):

@@ -210,9 +210,11 @@ def _followed(tensor: TensorProto, location: str, folder: Path | None) -> Path:
     if not location.strip() or "\0" in location:
         raise _refused(tensor, location, "that names no file")
     if posix.is_absolute() or windows.drive or windows.root:
-        raise _refused(tensor, location, "an absolute path could lie anywhere", "put the file beside the model")
+        raise _refused(tensor, location, "an absolute path could lie anywhere", "put the file into the model's folder")
     if ".." in windows.parts or ".." in posix.parts:
-        raise _refused(tensor, location, ".. could leave the folder of the model", "put the file beside the model")
+        raise _refused(
+            tensor, location, ".. could leave the folder of the model", "put the file into the model's folder"
+        )
     path = folder
     for part in posix.parts:
         path = path / part

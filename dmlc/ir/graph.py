@@ -63,10 +63,10 @@ class Value(Struct, eq=False):
         return nodes if len(nodes) < 2 else list(dict.fromkeys(nodes))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        raise TypeError("a value cannot be copied or pickled alone: copy or pickle its graph")
+        raise TypeError("a value cannot be copied or pickled without its graph: copy or pickle its graph")
 
     def __copy__(self) -> Value:
-        raise TypeError("a value cannot be copied or pickled alone: copy or pickle its graph")
+        raise TypeError("a value cannot be copied or pickled without its graph: copy or pickle its graph")
 
     def __repr__(self) -> str:
         return f"<{self.type} {self.name or '%'}>"
@@ -158,7 +158,7 @@ class Node:
         return self.attributes
 
     def __reduce__(self) -> tuple[Any, ...]:
-        raise TypeError("a node cannot be copied or pickled alone: copy or pickle its graph")
+        raise TypeError("a node cannot be copied or pickled without its graph: copy or pickle its graph")
 
     def __repr__(self) -> str:
         return f"<node {self.op.name}>"

@@ -8,7 +8,7 @@ from dmlc.ir.answers import Answer
 from dmlc.ir.dim import dim_names
 from dmlc.ir.graph import Graph
 
-#: The node computes something from constants alone.
+#: The node computes something from constants.
 CONSTANTS = "constants"
 #: The node computes with sizes, and its result is known without it.
 SHAPES = "known-shapes"
@@ -45,7 +45,7 @@ def removals(graph: Graph) -> list[Removal]:
 def _text(graph: Graph, cause: str, names: Sequence[str]) -> str:
     number, one = len(names), len(names) == 1
     if cause == CONSTANTS:
-        return f"{number} computation{'' if one else 's'} from constants alone"
+        return f"{number} computation{'' if one else 's'} from constants"
     if cause == SHAPES:
         return f"{number} shape computation{'' if one else 's'}: {_known_sizes(graph)}"
     if cause == PASSED:

@@ -201,7 +201,7 @@ class AxesKind(Kind):
             if axis in seen:
                 raise OpError(
                     codes.DUPLICATE_AXIS,
-                    f"axis {show(item)} is named twice: it stands before as {show(items[seen[axis]])}",
+                    f"axis {show(item)} is named twice: it is there already as {show(items[seen[axis]])}",
                     at=(at.name, i),
                     under="again",
                     help=removing("name each axis once"),

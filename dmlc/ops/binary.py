@@ -177,7 +177,7 @@ DIV = _binary(
     "div", "/", NUMERIC, _divide, "The quotient: real of floats, truncated toward zero of integers.",
     "DML_ELEMENT_WISE_DIVIDE_OPERATOR_DESC; ONNX Div", check=_no_zero_divisor, symbol_dtypes=FLOATS,
     notes={
-        "dtypes": "/ takes floats alone; integers have // for the floor and onnx.Div for this quotient",
+        "dtypes": "/ takes floats only; integers have // for the floor and onnx.Div for this quotient",
         "nan": _NAN,
         "overflow": _LOWEST,
         "zero divisor": _ZERO + "floats: an infinity, or NaN for 0 / 0",

@@ -114,7 +114,7 @@ REDUCE_ALL = _truth("reduce_all", REDUCE_MIN, "True where all elements are true"
 
 
 class StackAttributes(Attributes, frozen=True, kw_only=True):
-    axis: Annotated[int, attribute(AxisKind(extra=1), "where the new axis stands in the result", default=0)]
+    axis: Annotated[int, attribute(AxisKind(extra=1), "the position of the new axis in the result", default=0)]
 
 
 def _infer_stack(call: Inference) -> Sequence[TensorType]:

@@ -187,7 +187,7 @@ SCATTER_ELEMENTS = Operation(
 
 class OneHotAttributes(Attributes, frozen=True, kw_only=True):
     depth: Annotated[Dim, attribute(DimKind(), "the length of the new axis, 1 or more")]
-    axis: Annotated[int, attribute(AxisKind(extra=1), "where the new axis stands in the result", default=-1)]
+    axis: Annotated[int, attribute(AxisKind(extra=1), "the position of the new axis in the result", default=-1)]
     on: Annotated[int | float | bool, attribute(NumberKind(), "the value at the index", default=1)]
     off: Annotated[int | float | bool, attribute(NumberKind(), "the value elsewhere", default=0)]
     dtype: Annotated[DType, attribute(DTypeKind(DTYPES), "the dtype of the result", default=f32)]

@@ -59,7 +59,7 @@ class ReshapeKind(DimsKind):
         (place,) = places
         rest = product([size for size in sizes if size != -1])
         if rest == 0:
-            raise at.fail(f"-1 cannot be found beside a size of 0 in {show(list(sizes))}", element=place)
+            raise at.fail(f"-1 cannot be computed where another size is 0, in {show(list(sizes))}", element=place)
         return (*sizes[:place], floordiv(product(at.first.shape), rest), *sizes[place + 1 :])
 
 
@@ -95,12 +95,8 @@ def _other_shape(elements: Dim, shape: Shape) -> str:
         rest = product([*shape[:i], *shape[i + 1 :]])
         if isinstance(elements, int) and isinstance(rest, int) and elements % rest == 0:
             texts = [str(size) if j != i else "-1" for j, size in enumerate(shape)]
-            return f"-1 stands for the remaining elements: [{', '.join(texts)}]"
-    return (
-        "sizes whose product is that number fit"
-        if isinstance(elements, int)
-        else "-1 stands for the remaining elements"
-    )
+            return f"-1 means the remaining elements: [{', '.join(texts)}]"
+    return "sizes whose product is that number fit" if isinstance(elements, int) else "-1 means the remaining elements"
 
 
 def _reshape_reference(a: ReshapeAttributes, x: Array) -> Array:
@@ -206,7 +202,7 @@ SQUEEZE = Operation(
 class NewAxesAttributes(AxesAttributes, frozen=True, kw_only=True):
     """``axes`` are axes of the result."""
 
-    axes: Annotated[tuple[int, ...], attribute(NewAxesKind(), "where the new axes stand in the result")]
+    axes: Annotated[tuple[int, ...], attribute(NewAxesKind(), "the positions of the new axes in the result")]
 
 
 def _infer_unsqueeze(call: Inference) -> Sequence[TensorType]:
@@ -531,7 +527,7 @@ PAD = Operation(
 
 
 class TileAttributes(Attributes, frozen=True, kw_only=True):
-    repeats: Annotated[tuple[Dim, ...], attribute(DimsKind(), "how often x stands along each axis")]
+    repeats: Annotated[tuple[Dim, ...], attribute(DimsKind(), "how often x is repeated along each axis")]
 
 
 def _infer_tile(call: Inference) -> Sequence[TensorType]:

@@ -114,7 +114,7 @@ MEAN_VARIANCE_NORM = Operation(
     attributes=MeanVarianceAttributes,
     infer=same_type,
     reference=quiet(_mean_variance_norm),
-    summary="(x - mean) / sqrt(variance + epsilon) over the axes together; the variance is that of the population.",
+    summary="(x - mean) / sqrt(variance + epsilon) over the axes together; the variance is the population's.",
     source="DML_MEAN_VARIANCE_NORMALIZATION1_OPERATOR_DESC",
     notes={
         **_NORM_NOTES,

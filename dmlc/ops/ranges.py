@@ -45,7 +45,7 @@ def range_of(dtype: DType, low: Any, high: Any) -> Range:
     if ends[0] > ends[1]:
         message = f"{number_text(ends[0])} is more than {number_text(ends[1])}"
         swapped = f"{number_text(ends[1])}..{number_text(ends[0])}"
-        raise OpError(codes.WRONG_RANGE, message, under="no number lies between", help=writing(swapped))
+        raise OpError(codes.WRONG_RANGE, message, under="no number is between", help=writing(swapped))
     return ends[0], ends[1]
 
 

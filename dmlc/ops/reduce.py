@@ -177,7 +177,7 @@ REDUCE_SUM = _reduce(
 )  # fmt: skip
 REDUCE_MEAN = _reduce(
     "mean", NUMERIC, _mean, "The mean; of integers truncated toward zero.", "AVERAGE",
-    notes={"overflow": "an integer mean is that of the exact sum; f16 is accumulated in f32",
+    notes={"overflow": "an integer mean is computed from the exact sum; f16 is accumulated in f32",
            "empty": "NaN for floats, an error for integers", **_PROPAGATES, **_FLOATS_ON_DIRECTML},
 )  # fmt: skip
 REDUCE_MAX = _reduce(

@@ -44,7 +44,7 @@ from dmlc.ops.rules import check_selection, reduced_shape
 class ArgAttributes(Attributes, frozen=True, kw_only=True):
     """``axes`` sorted; the index is row-major over them in ascending order."""
 
-    axes: Annotated[tuple[int, ...], attribute(AxesKind(), "the axes to search together", default=ALL)]
+    axes: Annotated[tuple[int, ...], attribute(AxesKind(), "the axes to reduce together", default=ALL)]
     ties: Annotated[
         str,
         attribute(
@@ -126,7 +126,7 @@ ARGMIN = Operation(
 
 class TopKAttributes(Attributes, frozen=True, kw_only=True):
     k: Annotated[Dim, attribute(DimKind(), "how many, 1 to the length of the axis")]
-    axis: Annotated[int, attribute(AxisKind(), "the axis to search", default=-1)]
+    axis: Annotated[int, attribute(AxisKind(), "the axis to reduce", default=-1)]
     order: Annotated[
         str,
         attribute(
@@ -189,7 +189,7 @@ TOP_K = Operation(
 
 
 class HardmaxAttributes(Attributes, frozen=True, kw_only=True):
-    axes: Annotated[tuple[int, ...], attribute(AxesKind(), "the axes to search together", default=-1)]
+    axes: Annotated[tuple[int, ...], attribute(AxesKind(), "the axes to reduce together", default=-1)]
 
 
 def _infer_hardmax(call: Inference) -> list[TensorType]:

@@ -56,7 +56,7 @@ class _Scalars:
 
     def operation(self, number: SizeNumber) -> Value:
         if number.count > _MOST_OPERATIONS:
-            message = f"{number} on dims is too long: at most {_MOST_OPERATIONS} are computed beside a tensor"
+            message = f"{number} on dims is too long: at most {_MOST_OPERATIONS} are computed with a tensor"
             raise OpError(codes.WRONG_SIZE, message, at=self.at, help="make a tensor of a part of it: W as f32")
         op = _INFIX[number.sign] if len(number.operands) == 2 else NEG
         if number.sign == "/" and self.dtype.is_integer:

@@ -73,7 +73,7 @@ class GatherByElements(LegalRule):
 
 
 class LogSumExpBesideMax(LegalRule):
-    """A log-sum-exp beside the maximum over the same axes takes that maximum out.
+    """A log-sum-exp takes out the maximum over the same axes, where that is computed too.
 
     Its lowering computes the maximum itself. An infinite one counts as the largest number, so that no infinity is
     subtracted from itself.

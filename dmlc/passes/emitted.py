@@ -112,7 +112,7 @@ def no_gain(
     if after >= _NEVER:
         return Miss("{0} of {1} has no kernel on {2} that is right", (op.name, x.type.dtype, context.target.name))
     return Miss(
-        "on {0} {1} of {2} would be {3} nodes, no fewer than the {4} that stand here",
+        "on {0} {1} of {2} would be {3} nodes, no fewer than the {4} that are here",
         (context.target.name, op.name, x.type.dtype, after, before),
         saves=0,
     )

@@ -23,7 +23,7 @@ class EmptyAdvice(Pass, frozen=True):
     """Changes nothing. Sizes of imported models are not declared: nothing is reported about them."""
 
     name: ClassVar[str] = "empty-advice"
-    summary: ClassVar[str] = "Warn of operands that may be empty beside a result that is not."
+    summary: ClassVar[str] = "Warn of operands that may be empty while the result is not."
 
     def run(self, graph: Graph, context: PassContext) -> bool:
         zero = sorted([name for name, (low, _) in graph.dims.bounds.items() if low <= 0])

@@ -207,7 +207,7 @@ class FoldBias(Rule[_BiasMatch]):
 
     def check(self, match: _BiasMatch, graph: Graph) -> Miss | None:
         if channel_values(match.bias, match.conv) is None:
-            return Miss("{0} does not vary by channel alone", (match.bias.type,))
+            return Miss("{0} varies along other axes than the channels", (match.bias.type,))
         if not fits(match.conv, _biased(match)):
             return Miss("the folded bias leaves the range of {0}", (match.conv.weight.dtype,))
         return used_elsewhere(match.conv.node.result)
@@ -253,7 +253,7 @@ class FoldScale(Rule[_ScaleMatch]):
     def check(self, match: _ScaleMatch, graph: Graph) -> Miss | None:
         conv, scale = match.conv, match.scale
         if channel_values(scale, conv) is None:
-            return Miss("{0} does not vary by channel alone", (scale.type,))
+            return Miss("{0} varies along other axes than the channels", (scale.type,))
         for data in (conv.weight, *([] if conv.bias is None else [conv.bias])):
             if not np.isfinite(_scaled(match, data)).all():
                 return Miss("the scaled weights leave the range of {0}", (data.dtype,))
@@ -369,7 +369,7 @@ class _InputRule(Rule[_InputMatch]):
 
     def check(self, match: _InputMatch, graph: Graph) -> Miss | None:
         if _by_input(match) is None or match.x.type != match.before.result.type:
-            return Miss("{0} does not vary by channel alone", (match.constant.type,))
+            return Miss("{0} varies along other axes than the channels", (match.constant.type,))
         return used_elsewhere(match.before.result)
 
 
@@ -474,7 +474,7 @@ class FoldPad(Rule[_PadMatch]):
         if before.attributes_as(PadAttributes).value != 0:
             return Miss("the padding is not 0")
         if any(match.pads[axis] != 0 for axis in (0, 1, rank, rank + 1)):
-            return Miss("the padding is not around the spatial axes alone")
+            return Miss("the padding is around other axes than the spatial ones")
         auto = attribute_of(node, "auto_pad", "NOTSET")
         if auto not in ("NOTSET", "VALID"):
             return Miss("the padding of the {0} depends on its sizes", (auto,))
@@ -490,7 +490,7 @@ class FoldPad(Rule[_PadMatch]):
         """ONNX Runtime takes no padding as large as the window (PoolAttributes)."""
         node, kernel = match.root, attribute_of(match.root, "kernel_shape", ())
         if attribute_of(node, "ceil_mode", 0):
-            return Miss("the last window may stand over the end")
+            return Miss("the last window may reach over the end")
         if any(attribute_of(node, "pads", ())) and not attribute_of(node, "count_include_pad", 0):
             return Miss("the pool leaves its own padding out")
         if any(size >= window for size, window in zip(_all_around(match), 2 * kernel, strict=True)):

@@ -43,7 +43,7 @@ class _HardmaxMatch(Match, eq=False, kw_only=True):
 
 
 class _Lower(Rule[_HardmaxMatch]):
-    """``hardmax`` over several axes becomes ``argmax`` and ``one_hot``, with transposes where axes stand apart."""
+    """``hardmax`` over several axes becomes ``argmax`` and ``one_hot``, with transposes unless they are adjacent."""
 
     name = "lower-hardmax"
     optional = False

@@ -27,7 +27,7 @@ class SharePrefixes(Pass, frozen=True):
     """
 
     name: ClassVar[str] = "share-prefixes"
-    summary: ClassVar[str] = "Go on from a reduction over fewer axes where one over more stands beside it."
+    summary: ClassVar[str] = "Compute a reduction from one over fewer axes of the same operand."
     rewrite_class: ClassVar[str] = REASSOCIATES
     optional: ClassVar[bool] = True
 

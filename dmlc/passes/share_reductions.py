@@ -29,7 +29,7 @@ class ShareReductions(Pass, frozen=True):
     """
 
     name: ClassVar[str] = "share-reductions"
-    summary: ClassVar[str] = "Compute a reduction once where only keepdims differs, and a mean from the sum beside it."
+    summary: ClassVar[str] = "Compute a reduction once where only keepdims differs, and a mean from its sum."
     rewrite_class: ClassVar[str] = REASSOCIATES
     optional: ClassVar[bool] = True
 

@@ -90,14 +90,14 @@ class Looked(Struct):
 def look_up(
     proto: NodeProto, scope: ValueScope, capabilities: Capabilities, level: str, opsets: Mapping[str, int]
 ) -> Looked:
-    """Look up the placement of a node. Values computed from constants alone join the constants of the scope."""
+    """Look up the placement of a node. Values computed from constants join the constants of the scope."""
     domain = plain_domain(proto.domain)
     opset = opsets.get(domain, 0)
     types = [[scope.of(name) for name in names] for names in (proto.input, proto.output)]
     node = TypedNode(proto, domain, opset, types[0], types[1], scope)
     if _is_folded(node):
         scope.constant.update(proto.output)
-        return Looked(FOLDED, "computed while the model is loaded: it depends on constants alone")
+        return Looked(FOLDED, "computed while the model is loaded: it depends on constants only")
     row = capabilities.row(proto.op_type, domain)
     kernel = None
     if row is None:

@@ -34,7 +34,9 @@ class FeedChecker:
             found = broken_by(np.asarray(array), promised) if array is not None else ""
             if found:
                 message = f"input {name} holds {found}, and it promises {range_text(promised)}"
-                problems.append(Diagnostic(codes.BROKEN_RANGE, message, help="feed what keeps the range, or widen it"))
+                problems.append(
+                    Diagnostic(codes.BROKEN_RANGE, message, help="give values within the range, or widen it")
+                )
         if problems:
             raise DmlcError(problems)
 
@@ -100,7 +102,7 @@ def unknown_inputs(signature: Signature, given: Iterable[str]) -> list[Diagnosti
 
 
 def _feeding(name: str) -> str:
-    return option(f"--input {name}=FILE, or --random SEED", f"feed it: {{{name!r}: array}}")
+    return option(f"--input {name}=FILE, or --random SEED", f"give {{{name!r}: array}}")
 
 
 def _array(name: str, type_: TensorType, value: object) -> Array | Diagnostic:
@@ -126,9 +128,9 @@ def _array(name: str, type_: TensorType, value: object) -> Array | Diagnostic:
         got = f"{array.dtype}[{', '.join(map(str, array.shape))}]"
     message = f"input {name}: expected {type_}, got {got}"
     help = {
-        "c": f"feed its real part: {name}.real.astype(np.{wanted})",
-        "O": "feed an array of numbers",
-        "U": "feed an array of numbers",
+        "c": f"give its real part: {name}.real.astype(np.{wanted})",
+        "O": "give an array of numbers",
+        "U": "give an array of numbers",
     }
     instead = help.get(array.dtype.kind, f"convert it, such as {name}.astype(np.{wanted})")
     return Diagnostic(codes.FED_DTYPE, message, help=instead)

@@ -113,7 +113,7 @@ def _placement(plain: bool, path: Path, source: Path | None, weights: Placement 
         help = f"use {_copied()}, or write it to the folder of the source"
         raise fail(codes.REFERENCE_ELSEWHERE, f"{path} cannot refer to weights {where}", help=help)
     if weights == "copy" and not plain:
-        raise fail(CANNOT_WRITE, f"cannot write weights beside {path}: it is not a plain file", exit_code=2)
+        raise fail(CANNOT_WRITE, f"cannot write weights next to {path}: it is not a plain file", exit_code=2)
     return weights
 
 

@@ -247,7 +247,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("normal", _normal, _small(-8, 8), is_plain=True),
     Pattern("small integers", _grid, _small(1, 9)),
     Pattern("all equal", _one_value, _one_integer, truth=1.0),
-    Pattern("shared extremes", _shared_maximum, _pick(-2, 1, 3)),
+    Pattern("shared largest values", _shared_maximum, _pick(-2, 1, 3)),
     Pattern("near ties", _near_ties, _small(0, 3)),
     Pattern("large", _large, _small(-1000, 1000)),
     Pattern("NaN", _nan_somewhere, _odd, has_nan=True),

@@ -191,7 +191,7 @@ def _selected_nans(step: TraceStep) -> Iterator[UndefinedElements]:
         is_elementwise = step.op in ("max", "min", "clip", "relu", "sign") and all(x is not None for x in nans)
         places = np.logical_or.reduce(nans) if is_elementwise else np.ones(made.shape, bool)
         fills = _numbers_instead(made, places) if made.dtype.kind == "f" else _places_instead(step, made[places])
-        yield from _undefined(step, number, places, "a NaN reaches a selection in both", fills=fills)
+        yield from _undefined(step, number, places, "a NaN reaches argmax or top-k in both", fills=fills)
 
 
 def _roots_of_infinity(step: TraceStep) -> Iterator[UndefinedElements]:

@@ -25,7 +25,7 @@ LAYOUT = {
     "MaxPool": "MaxPool<kernel_shape=[2]>(f)",
     "Flatten": "Flatten<axis=2>(f)",
 }
-#: Others, of which it makes kernels for integers or which it leaves alone.
+#: Others, of which it makes kernels for integers or which it does not change.
 OTHERS = {
     "Relu": "Relu(f)", "Add": "Add(f, f)", "Concat": "Concat<axis=0>(f, f)", "Gather": "Gather(f, zero)",
     "Exp": "Exp(f)", "ReduceSum": "ReduceSum(f, zero)",

@@ -117,7 +117,7 @@ def test_a_word_that_is_no_dtype_gets_the_dtypes() -> None:
     [
         (lambda x: dmlc.reduce_sum(x, axes=0, keepdims=0), "write False"),
         (lambda x: dmlc.transpose(x, perm=(0, 1, 2)), "name each axis once"),
-        (lambda x: dmlc.reshape(x, shape=(2, 5)), "-1 stands for the remaining elements: [2, -1]"),
+        (lambda x: dmlc.reshape(x, shape=(2, 5)), "-1 means the remaining elements: [2, -1]"),
         (lambda x: dmlc.reshape(x, shape=(5, 7)), "sizes whose product is that number fit"),
     ],
 )

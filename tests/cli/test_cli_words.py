@@ -11,8 +11,11 @@ import pytest
 from onnx import parser
 
 import dmlc.diagnostics.catalogue  # noqa: F401  fills CODES
+from dmlc.cli.glossary import WORDS
 from dmlc.cli.main import VERBS
 from dmlc.diagnostics import CODES, Code
+from dmlc.ops import FAMILIES
+from dmlc.targets import target_names
 from tests.cli.test_cli_documents import BYTES, TEXTS
 from tests.cli.test_cli_documents import VERBS as CALLS
 from tests.command_line import Run
@@ -34,7 +37,16 @@ BANNED = {
     r"fed": "given",
     r"that parts|behind it agree": "that differs, last matching tensors",
     r"(is|are) told|tells|is said": "is reported, prints",
-    r"as it stands|so many|strangers?|stray|habits?": "plain words",
+    r"stands?|standing|lies": "is",
+    r"beside": "next to, with",
+    r"of its own": "own",
+    r"(that|those) of": "the noun",
+    r"extremes?": "maximum or minimum",
+    r"search(es|ed|ing)?": "argmax, reduced, look for",
+    r"spellings?": "form",
+    r"verbs?": "command",
+    r"feeds?|feeding": "give",
+    r"so many|strangers?|stray|habits?|homes?": "plain words",
     r"doors?|rooms?|houses?|judges?": "entry point, memory, comparison",
     r"the answer is no": "check failed",
 }
@@ -48,8 +60,8 @@ _NUMBER = r"(?<![\w.,^/=-])(?<!- )(?<!< )"
 WRONG_PLURAL = re.compile(rf"{_NUMBER}(1 ({'|'.join(_NOUNS.values())})|(?!1 )\d(?:[\d,]*\d)? ({'|'.join(_NOUNS)}))\b")
 #: A word that is a name, a path, an expression or a signature.
 _NAME = re.compile(r"\S*[\w)][./_@=\[(:|]\S+|\S*[a-z][A-Z]\S*|\S{25,}|--\S+")
-#: Lines of a diagnostic: each message, help and note is one line, and source is shown as it is.
-_OF_DIAGNOSTIC = re.compile(r"(error|warning|advice)\[|\s*= (help|note): |\s*\d* \| |\s*--> ")
+#: Lines of a diagnostic about a source: each message, help and note is one line, and source is shown as it is.
+_OF_DIAGNOSTIC = re.compile(r"(error|warning|advice)\[(?!.* \d+ nodes )|\s*= (help|note): |\s*\d* \| |\s*--> ")
 #: Sources: models and programs of the examples, and wrong ones.
 SOURCES = [
     *("07_text_direction/ppocr_cls_mobile.onnx", "07_text_direction/model.dml", "04_detection_head/model.dml"),
@@ -58,7 +70,10 @@ SOURCES = [
 ]
 #: Commands that need no source.
 PAGES = [
-    *("--help", "ops", "ops --std", "targets", "doctor", "explain --list words", "explain --list codes"),
+    *("--help", "ops", "ops --std", "targets", "doctor", "explain --list", "compile --list-rules"),
+    *(f"ops {name}" for family in FAMILIES.values() for name in (op.name for op in family)),
+    *(f"targets {name}" for name in target_names()),
+    *(f"explain {word}" for word in WORDS),
     *(f"{verb} --help" for verb in VERBS),
     *("compile --help-all", "decompose --list"),
     *(f"explain {code}" for code in CODES),
@@ -73,6 +88,7 @@ def wrong_words(text: str) -> list[str]:
     return [
         f"{line!r}: write {instead}"
         for line in text.splitlines()
+        if not line.startswith("also: ")  # other names of a word, which a reader may look up
         for pattern, instead in BANNED.items()
         if re.search(rf"(?<![\w/.-])({pattern})(?![\w(=/.-])", line, re.IGNORECASE)
     ]

@@ -69,7 +69,7 @@ def test_it_names_what_overwrote_what_and_how_to_keep_either(tmp_path: Path, nam
     _, out, found = doctor(tmp_path)
     assert f"{name} 1.30.0: of 4 files 3 overwritten by onnxruntime 1.32.0\n" in out
     assert "onnxruntime 1.32.0: all 4 files in place\n" in out
-    assert "the files there are those of onnxruntime 1.32.0" in out
+    assert "the files there belong to onnxruntime 1.32.0" in out
     for keep in (f"{name}==1.30.0", "onnxruntime==1.32.0"):
         (line,) = [line for line in out.splitlines() if line.endswith(f"pip install --no-deps {keep}")]
         assert line.strip().startswith("pip uninstall -y ")

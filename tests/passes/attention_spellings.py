@@ -334,7 +334,7 @@ def fill_that_does_not_hide() -> ModelProto:
     return with_scores(lambda s, x: s("Where", s.constant(keep, np.bool_), x, s.constant(-100.0)))
 
 
-@near_miss("masked_fill stands there, where(mask, fill, scores)")
+@near_miss("masked_fill is there, where(mask, fill, scores)")
 def masked_fill() -> ModelProto:
     return with_scores(lambda s, x: s("Where", s.input("mask", [B, 1, S, T], BOOL), s.constant(LOWEST), x))
 

@@ -191,9 +191,9 @@ def test_random_sizes_that_cannot_be() -> None:
     ("array", "help"),
     [
         (np.ones((3, 8)), "convert it, such as x.astype(np.float32)"),
-        (np.ones((3, 8), np.complex128), "feed its real part: x.real.astype(np.float32)"),
-        (np.full((3, 8), "a"), "feed an array of numbers"),
-        (np.full((3, 8), None), "feed an array of numbers"),
+        (np.ones((3, 8), np.complex128), "give its real part: x.real.astype(np.float32)"),
+        (np.full((3, 8), "a"), "give an array of numbers"),
+        (np.full((3, 8), None), "give an array of numbers"),
     ],
 )
 def test_the_help_for_a_wrong_dtype_works(array: np.ndarray, help: str) -> None:

@@ -18,8 +18,8 @@ from tests.rows import each_row
 
 @each_row(("right", "help"), [
     ("(exp())", "take the parentheses around it away"), ("exp", "write exp()"),
-    ("2", "put what stands before the next operator in parentheses: (x |> f(a)) + 1"),
-    ("exp() + 1", "put what stands before the next operator in parentheses: (x |> f(a)) + 1"),
+    ("2", "put the part before the next operator in parentheses: (x |> f(a)) + 1"),
+    ("exp() + 1", "put the part before the next operator in parentheses: (x |> f(a)) + 1"),
 ])  # fmt: skip
 def test_the_right_side_of_a_pipe(right: str, help: str) -> None:
     (found,) = diagnostics(in_model(f"y = x |> {right}", "return y"))

@@ -73,7 +73,7 @@ def test_an_operand_that_is_given_by_name_is_explained() -> None:
     (found,) = diagnostics(program + in_model("y = f(x=x)", "return y"))
     assert (found.code.id, found.help) == (
         "E0305",
-        "it is an operand, and stands before the keywords without its name",
+        "it is an operand: write it before the keywords, without its name",
     )
     (found,) = diagnostics(program + in_model("y = f(x, bye=2)", "return y"))
     assert (found.code.id, found.help) == ("E0305", 'did you mean "by"?')

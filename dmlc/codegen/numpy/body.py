@@ -72,7 +72,9 @@ class FunctionBody:
             return expr(dim)
         unknown = sorted(dim.names() - self.dims.keys())
         if unknown:
-            raise fail(bugs.INTERNAL, f"the size {unknown[0]} stands in no input of {self.graph.name}")
+            raise fail(
+                bugs.INTERNAL, f"the size {unknown[0]} is not the size of an axis of any input of {self.graph.name}"
+            )
         self.used_dims |= dim.names()
         text = str(substitute(dim, {d: symbol(self.dims[d]) for d in dim.names()}))
         for word, function in (("min", "minimum"), ("max", "maximum")):

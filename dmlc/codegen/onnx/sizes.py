@@ -150,7 +150,7 @@ class SizeWriter(NodeWriter):
         if held is not None:
             return self._read(held[0], held[1], held[1] + 1, f"dim_{size}")
         if size.name is not None:
-            raise fail(INTERNAL, f"dim {size} stands alone in no value", exit_code=3)
+            raise fail(INTERNAL, f"dim {size} is not a size of any input", exit_code=3)
         clamp = size.as_clamp()
         if clamp is not None and self.opset >= 12:
             return self.op(clamp[0].capitalize(), [self.size(clamp[1]), self.size(clamp[2])])

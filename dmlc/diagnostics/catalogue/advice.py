@@ -109,8 +109,8 @@ OTHER_NUMBERS = declare(
     "W0610",
     "DirectML computes a node less exactly",
     """DirectML takes the node and computes it by another formula, with a larger epsilon or in a narrower type, so that
-    its numbers may differ from those of other providers by more than rounding. The message names the difference. Nodes
-    that are simply wrong there are error E0592. `--strict` makes this an error.""",
+    its numbers may differ by more than rounding from what other providers compute. The message names the difference.
+    Nodes that are simply wrong there are error E0592. `--strict` makes this an error.""",
     example="""
 $ dmlc check gpt.onnx        # with a FastGelu node of com.microsoft
 warning[W0610]: FastGelu act may give other numbers: DirectML computes the erf form of GELU, not the tanh form

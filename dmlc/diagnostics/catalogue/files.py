@@ -78,7 +78,7 @@ NO_FOLDER = declare(
     "E0407",
     "load or use in a program without a folder",
     """A program that is read without a folder has nothing that paths could be relative to. Programs of dmlc.compile and
-    of the command line have one: standard input stands in the current folder, a dmlc.Source in that of its name.""",
+    of the command line have one: standard input has the current folder, a dmlc.Source the folder of its name.""",
     example='>>> dmlc.text.load(source)\nerror[E0407]: load("prior.npy") needs a folder, and this program has none',
     fixed=">>> dmlc.text.load(source, folder=Path())",
     program=False,
@@ -97,7 +97,7 @@ $ dmlc compile model.onnx -o out.onnx
 error[E0432]: weight w refers to '../../secret.key': .. could leave the folder of the model
 """,
     fixed="""
-$ cp ../shared/model.onnx.data . && dmlc compile model.onnx -o out.onnx   # the file itself, beside the model
+$ cp ../shared/model.onnx.data . && dmlc compile model.onnx -o out.onnx   # the file itself, next to the model
 """,
     program=False,
 )
@@ -105,7 +105,7 @@ $ cp ../shared/model.onnx.data . && dmlc compile model.onnx -o out.onnx   # the 
 WEIGHT_FILE = declare(
     "E0433",
     "a weight file that cannot be read",
-    """The model keeps weights in a file beside it, and that file is missing or may not be read. Such models consist of
+    """The model keeps weights in another file, and that file is missing or may not be read. Such models consist of
     two files or more, which are moved and downloaded together.""",
     example="""
 $ dmlc compile model.onnx -o out.onnx
@@ -132,8 +132,8 @@ error[E0434]: weight w refers to bytes 0 to 4096 of model.onnx.data, which has 1
 INLINE_TOO_LARGE = declare(
     "E0435",
     "too many weights for one file",
-    """A file of an ONNX model holds less than 2 GiB, which is a limit of its format. Larger weights lie in a file
-    beside the model.""",
+    """A file of an ONNX model holds less than 2 GiB, which is a limit of its format. Larger weights are in another
+    file.""",
     example="""
 $ dmlc compile large.onnx -o out.onnx --weights inline
 error[E0435]: out.onnx would take 4.0 GiB with its weights inside: a model file holds less than 2 GiB
@@ -146,7 +146,7 @@ REFERENCE_ELSEWHERE = declare(
     "E0436",
     "a reference to weights in another folder",
     """A model refers to weight files by a path below its own folder; ONNX Runtime loads no others. So the result can
-    refer to the weights of the source only where it lies in the same folder.""",
+    refer to the weights of the source only where it is in the same folder.""",
     example="""
 $ dmlc compile models/large.onnx -o out.onnx --weights reference
 error[E0436]: out.onnx cannot refer to weights in models

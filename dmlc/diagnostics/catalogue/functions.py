@@ -29,7 +29,7 @@ model head(image: f16[N, 3, 224, 224]) -> (y) {
 
 CANNOT_JOIN = declare(
     "E0510",
-    "called models that cannot stand in one model",
+    "called models that cannot be in one model",
     """An ONNX model has one opset for each domain. Nodes of the called models are converted to one opset; where some
     have no equal at any opset that the others have, they cannot be joined. So it is with two versions of another
     domain, and with two functions of one name that differ.""",

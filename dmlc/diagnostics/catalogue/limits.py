@@ -32,7 +32,7 @@ error[E0117]: the defs unfold to 65,535 statements, the limit is 50,000
 RANK = declare(
     "E0336",
     "a tensor has too many axes",
-    """NumPy's arrays have up to 64 axes, those of DirectML up to 8. Operations that add axes to what they have added
+    """NumPy's arrays have up to 64 axes, DirectML's up to 8. Operations that add axes to what they have added
     could otherwise make shapes of any length: gather(x, x) doubles the axes.""",
     example=f"""
 model m(x: f32[{"1, " * 64}1]) -> (y) {{
@@ -52,7 +52,7 @@ FILE_BYTES = declare(
     "E0440",
     "a file is too large to be read",
     """A file is read as a whole, so its size is looked at first. A model file holds less than 2 GiB, which is a limit
-    of its format: larger weights lie in a file beside it, which has no limit.""",
+    of its format: larger weights are in another file, which has no limit.""",
     example="""
 $ dmlc compile huge.onnx -o out.onnx
 error[E0440]: huge.onnx has 4,294,967,296 bytes, the limit is 2,147,483,647

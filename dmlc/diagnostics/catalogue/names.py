@@ -116,7 +116,7 @@ model m(x: f32[4]) -> (y) {
 RESULT_COUNT = declare(
     "E0207",
     "the number of names and results differs",
-    """As many names stand on the left as the call has results; `_` drops one. A model returns as many values as its
+    """The left side has as many names as the call has results; `_` drops one. A model returns as many values as its
     head names. Where one value is needed, a call has one result.""",
     example="""
 model m(x: f32[4]) -> (y) {
@@ -196,7 +196,7 @@ USE_CIRCLE = declare(
 
 FOREIGN_DIM = declare(
     "E0214",
-    "a def that needs a dim of its own file",
+    "a def that needs a dim of its file",
     """Dims belong to the file that declares them and do not come along with a def that another file uses. A def that is
     to be used elsewhere takes such a size as a parameter.""",
     example="# blocks.dml\ndim N in 1..64\ndef f(x) {\n    return reshape(x, shape=[N])\n}\n\n"

@@ -20,7 +20,8 @@ CANNOT_WRITE = declare(
     "a file cannot be written",
     """The output cannot be written: its folder is missing or may not be written to, the disk is full, or the output is
     a folder, a symbolic link to a file, a pipe that nobody reads, or a file that holds weights of the source. Nothing
-    is left half written: the result goes to a file beside the output first, which is then renamed. Exit code 2.""",
+    is left half written: the result is first written to another file in the output's folder, which is then renamed.
+    Exit code 2.""",
     example="""
 $ dmlc compile head.dml -o no/such/folder/head.onnx
 error[E0421]: cannot write no/such/folder/head.onnx: no such file or directory
@@ -84,7 +85,7 @@ FED_SHAPE = declare(
     "E0425",
     "given data has another shape",
     """The shape of an input has the declared number of axes and the declared sizes; a dim has one value in all
-    inputs, which lies within its bounds.""",
+    inputs, which is within its bounds.""",
     example="""
 program.run({"x": np.zeros((2, 3), np.float32)})     # the model wants f32[N, 4]
 """,
@@ -157,7 +158,7 @@ NO_BACKEND = declare(
     "E0553",
     "the backend is not there",
     """Programs run on dml (ONNX Runtime's DirectML execution provider, Windows only), webgpu (its WebGPU provider, a
-    package of its own, with a GPU), cpu (ONNX Runtime), numpy (the generated code) or reference; without a choice on
+    separate package, with a GPU), cpu (ONNX Runtime), numpy (the generated code) or reference; without a choice on
     dml where it is present, else on cpu.""",
     example="""
 $ dmlc run head.dml --random 0 --backend dml
@@ -241,7 +242,7 @@ error[E0563]: not verified: the original runs on none of the inputs
 BAD_BINDING = declare(
     "E0555",
     "a dim cannot be bound so",
-    """`--bind N=4` gives a dim of the inputs a fixed size, which lies within its bounds.""",
+    """`--bind N=4` gives a dim of the inputs a fixed size, which is within its bounds.""",
     example="""
 $ dmlc compile head.dml --bind batch=65
 error[E0555]: batch=65 is out of bounds: batch is 1 to 64
@@ -309,7 +310,7 @@ $ dmlc compile head.dml
 BROKEN_RANGE = declare(
     "E0445",
     "given data breaks a promised range",
-    """The program, or `--range`, promises that every element of an input lies within a range and is not NaN, and
+    """The program, or `--range`, promises that every element of an input is within a range and is not NaN, and
     rewrites may rely on it. The given data does not keep the promise. `--trust-ranges` skips the check.""",
     example="""
 $ dmlc run head.dml --input score=score.npy       # model head(score: f32[N] in 0.0..1.0) ...

@@ -5,9 +5,9 @@ from dmlc.diagnostics.code import declare
 NOT_SHOWN = declare(
     "E0565",
     "the fault does not show",
-    """`dmlc bisect` and `dmlc repro` search for the node that makes a model wrong. Here the whole model is right: the
+    """`dmlc bisect` and `dmlc repro` look for the node that makes a model wrong. Here the whole model is right: the
     backend gives the expected results on every input that was tried, or the command of `--check` exits with 0.
-    There is nothing to search for. Give the data that shows the fault with `--input`, try other inputs with `--seed` or
+    There is nothing to find. Give the data that shows the fault with `--input`, try other inputs with `--seed` or
     more of them with `--inputs`, or set a tighter tolerance with `--rtol` and `--atol`.""",
     example="""
 $ dmlc bisect model.onnx --backend cpu
@@ -32,12 +32,12 @@ error[E0566]: 3 nodes are left, all models between them were skipped: Relu a, Ne
 
 OTHER_STATE = declare(
     "E0567",
-    "the state is not that of this search",
+    "the state belongs to another run",
     """The file of `--state` keeps the runs of one search. It belongs to the same model, inputs and backends, whatever
-    machine it comes from. This one is that of another search, or it is damaged. Remove it to start anew.""",
+    machine it comes from. This one belongs to another run, or it is damaged. Remove it to start anew.""",
     example="""
 $ dmlc bisect other.onnx --backend cpu --state search.json
-error[E0567]: search.json is the state of another search
+error[E0567]: search.json is the state of another run
 """,
     fixed="$ dmlc bisect other.onnx --backend cpu --state other.json",
     program=False,

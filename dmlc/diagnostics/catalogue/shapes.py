@@ -193,7 +193,7 @@ model m(a: f32[4, 3], b: f32[4]) -> (y) {
 
 RANK_ZERO = declare(
     "E0314",
-    "a selection over a scalar",
+    "argmax or top_k of a scalar",
     """argmax, argmin, top_k and hardmax choose among elements along axes; a scalar has no axes.""",
     example="""
 model m(x: f32[]) -> (y) {
@@ -206,7 +206,7 @@ model m(x: f32[]) -> (y) {
 
 EMPTY_SELECTION = declare(
     "E0315",
-    "a selection or an integer mean over nothing",
+    "argmax, top_k or an integer mean over nothing",
     """The axes hold no element (a size is 0, or may be by its `dim` line), and there is nothing to
     choose and no mean to truncate.""",
     example="""
@@ -290,7 +290,7 @@ model m(x: i32[4]) -> (y) {
 DIM_AS_TENSOR = declare(
     "E0330",
     "a dim where a tensor is needed",
-    """A dim, or a number made of dims, takes the dtype of the tensor beside it. Here nothing gives
+    """A dim, or a number made of dims, takes the dtype of the tensor that it is combined with. Here nothing gives
     a dtype: write it with as.""",
     example="""
 model m(x: f32[N, 3]) -> (y) {
@@ -389,7 +389,7 @@ SHAPE_DOES_NOT_FIT = declare(
     "E0337",
     "a given shape does not fit the input",
     """`--shape x=1,3,48,192` fixes the sizes of an input, or its rank where that is open; `_` leaves a size open. A
-    size that the input fixes stays, and a dim has one size wherever it stands: one given by `--bind`, by another input
+    size that the input fixes stays, and a dim has one size wherever it is used: one given by `--bind`, by another input
     or by another axis is the same.""",
     example="""
 $ dmlc compile head.dml --shape image=1,4,48,48
@@ -430,9 +430,9 @@ model m(x: f32[4, 3]) -> (y) {
 WRONG_RANGE = declare(
     "E0342",
     "a wrong range of an input",
-    """A range promises that every element of an input lies within two bounds, both inclusive. Bounds are numbers known
+    """A range promises that every element of an input is within two bounds, both inclusive. Bounds are numbers known
     while compiling, of the dtype of the input, and the lower one comes first. Only inputs of a model have ranges, and
-    those of bool have none.""",
+    inputs of bool have none.""",
     example="""
 model m(score: f32[N] in 1.0..0.0) -> (y) {
     y = sqrt(score)

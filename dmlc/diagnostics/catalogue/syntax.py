@@ -5,7 +5,7 @@ from dmlc.diagnostics.code import declare
 UNEXPECTED = declare(
     "E0101",
     "the program does not follow the grammar",
-    """Something else was expected at this place. The message lists what could stand there.""",
+    """Something else was expected at this place. The message lists what is allowed there.""",
     example="""
 model m(x: f32[4]) -> y {
     y = x + 1
@@ -82,7 +82,7 @@ MALFORMED_NUMBER = declare(
     "E0106",
     "a malformed number",
     """Integers are decimal (12, 1_000) or hexadecimal (0x1f), floats have digits on both sides of the point or begin
-    with it (0.5, .5) and may have an exponent (1e-6). Underscores stand between two digits.""",
+    with it (0.5, .5) and may have an exponent (1e-6). Underscores are between two digits.""",
     example="""
 model m(x: f32[4]) -> (y) {
     y = x * 1__000
@@ -108,7 +108,7 @@ model m(x: f32[4]) -> (y) {
 PIPE = declare(
     "E0108",
     "the right side of |> is not one call",
-    """x |> f(a) is f(x, a): on the right stands exactly one call with its parentheses, without operators after it.
+    """x |> f(a) is f(x, a): the right side is exactly one call with its parentheses, without operators after it.
     The pipe is the weakest operator, so what follows the call would belong to it.""",
     example="""
 model m(x: f32[4]) -> (y) {

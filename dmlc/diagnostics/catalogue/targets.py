@@ -82,7 +82,7 @@ ONNX_RESULT_UNKNOWN = declare(
     "the type of an ONNX operator's result is not known",
     """Every value has a dtype and a number of axes. Inference leaves this result open: its rank depends on data or on
     sizes that are not bound, or it is not a tensor of one of the language's dtypes. A size that only the result shows
-    is a dim of its own, which ``size(y, axis=0)`` gives.""",
+    is a new dim, which ``size(y, axis=0)`` gives.""",
     example="""
 model m(x: f32[4, 3], shape: i64[N]) -> (y) {
     y = onnx.Reshape(x, shape)

@@ -398,7 +398,7 @@ def pad(q: Query) -> Sequence[Fact]:
     if q.has(3):
         axes = q.numbers(3)
     if pads is not None and axes is not None and (q.opset < 11 or q.elements(1) is not None):
-        need_equal(len(pads), 2 * len(axes), "the number of pads and twice that of axes")
+        need_equal(len(pads), 2 * len(axes), "the number of pads and twice the number of axes")
     if pads is None or axes is None or len(pads) != 2 * len(axes):
         return [Fact(q.element(0), q.fresh_shape(rank))]
     out = list(shape)

@@ -145,7 +145,7 @@ def _split_count_down(draft: Draft) -> None:
 
 
 _SMALLER = "either split or num_outputs is given; a last part may be smaller"
-_BOUNDS = "min and max are inputs; where they are absent, they are those of the type of the data"
+_BOUNDS = "min and max are inputs; where they are absent, they are the limits of the data's type"
 _DFT = "axis is an input; where it is absent, it is -2 and was 1"
 ROWS: tuple[Row, ...] = (
     *[Row(op, 18, "axes are an input", _list_up("axes"), _reduce_down) for op in _REDUCTIONS],

@@ -171,7 +171,7 @@ class MergeNested(Rule[NestedMatch]):
 
 _WHY_NOT: dict[tuple[Operation, Operation], str] = {
     (REDUCE_SUM_SQUARE, REDUCE_SUM_SQUARE): "the squares of sums of squares do not add up to a sum of squares",
-    (REDUCE_LOG_SUM, REDUCE_LOG_SUM): "the logarithm of a sum of logarithms is not that of the whole sum",
+    (REDUCE_LOG_SUM, REDUCE_LOG_SUM): "the logarithm of a sum of logarithms is not the logarithm of the whole sum",
 }
 
 

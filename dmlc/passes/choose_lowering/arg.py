@@ -43,7 +43,7 @@ class SearchAsItStands(Standing):
 
 
 class InnerFirst(Plan):
-    """An arg search over axes that stand apart searches the inner ones first, then among their winners."""
+    """An argmax or argmin over axes that are not adjacent reduces the inner ones first, then their winners."""
 
     name: ClassVar[str] = "inner-first-argmax"
     roots: ClassVar[tuple[Operation, ...]] = (ARGMAX, ARGMIN)
@@ -51,7 +51,7 @@ class InnerFirst(Plan):
     def applies(self, node: Node, graph: Graph) -> str | None:
         view = arg_view(node)
         if len(view.groups) == 1:
-            return "the axes do not stand apart"
+            return "the axes are adjacent"
         if not isinstance(product([view.sizes[i] for i in view.groups[1:]]), int):
             return "the sizes of the inner axes are not known"
         if self._home(node) is None:

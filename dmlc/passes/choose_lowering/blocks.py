@@ -81,7 +81,7 @@ class Blocks:
 
 
 class BlockedArg(Plan):
-    """A big arg search finds the block that holds the winner by a reduction, then the place in that block."""
+    """A big argmax or argmin finds the block with the winner by a reduction, then the index in that block."""
 
     name: ClassVar[str] = "blocked-argmax"
     roots: ClassVar[tuple[Operation, ...]] = (ARGMAX, ARGMIN)
@@ -151,18 +151,18 @@ class BlockedArg(Plan):
 
 
 class FineBlockedArg(BlockedArg):
-    """An arg search over axes that stand apart takes blocks along the last of them alone."""
+    """An argmax or argmin over axes that are not adjacent takes blocks along the last of them only."""
 
     name: ClassVar[str] = "fine-blocked-argmax"
 
     def divide(self, view: View) -> Blocks | str:
         if len(view.groups) == 1:
-            return "the axes do not stand apart"
+            return "the axes are adjacent"
         return _split(view, view.groups[-1])
 
 
 class CoarseBlockedArg(FineBlockedArg):
-    """An arg search over axes that stand apart, and behind which others lie, takes longer blocks along the last alone.
+    """An argmax or argmin over axes that are not adjacent, nor the last, takes longer blocks along the last of them.
 
     Short ones are read out of order where few elements lie behind them, and what is left of many is more to search.
     """
@@ -171,9 +171,9 @@ class CoarseBlockedArg(FineBlockedArg):
 
     def divide(self, view: View) -> Blocks | str:
         if len(view.groups) == 1:
-            return "the axes do not stand apart"
+            return "the axes are adjacent"
         if view.searched[-1]:
-            return "nothing lies behind the axes"
+            return "no axis follows the reduced ones"
         return _split(view, view.groups[-1], _COARSE_BLOCK)
 
 

@@ -25,7 +25,7 @@ class ExtremeAsItStands(Standing):
 
 
 class ExtremeOfBlocks(Plan):
-    """A maximum beside a blocked argmax over the same axes is that of its blocks' maxima."""
+    """A maximum over the axes of a blocked argmax becomes the maximum of its blocks' maxima."""
 
     name: ClassVar[str] = "max-of-blocks"
     roots: ClassVar[tuple[Operation, ...]] = (REDUCE_MAX, REDUCE_MIN)

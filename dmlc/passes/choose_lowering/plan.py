@@ -104,7 +104,7 @@ class Plan(ABC):
 class Standing(Plan):
     """The node as the target's own lowering says it: no rule, always possible."""
 
-    name: ClassVar[str] = "as it stands"
+    name: ClassVar[str] = "unchanged"
 
     def applies(self, node: Node, graph: Graph) -> str | None:
         return None

@@ -253,13 +253,13 @@ class _SplitReduction(Plan):
 
 
 class ReduceOnesToo(_SplitReduction):
-    """A reduction beside axes of size 1 reduces these too, so that its kernel sees fewer groups of axes."""
+    """A reduction next to axes of size 1 reduces these too, so that its kernel sees fewer groups of axes."""
 
     name: ClassVar[str] = "reduce-ones-too"
 
     def why_not(self, node: Node) -> str | None:
         same = with_ones(node.graph, node.operand("x").shape, axes_of(node)) == axes_of(node)
-        return "no axis of size 1 lies in the way" if same else None
+        return "no axis of size 1 is between them" if same else None
 
     def order(self, node: Node) -> Sequence[Sequence[int]]:
         return [axes_of(node)]
@@ -276,7 +276,7 @@ class ReduceForPool(ReduceOnesToo):
 
 
 class ReduceInnerFirst(_SplitReduction):
-    """A reduction over axes that stand apart becomes one node for each group of neighbours, the last group first."""
+    """A reduction over axes that are not adjacent becomes a node for each group of neighbours, the last group first."""
 
     name: ClassVar[str] = "reduce-inner-first"
 
@@ -289,7 +289,7 @@ class ReduceInnerFirst(_SplitReduction):
 
 
 class ReduceOuterFirst(ReduceInnerFirst):
-    """A reduction over axes that stand apart becomes one node for each group of neighbours, the first group first."""
+    """A reduction over axes that are not adjacent becomes one for each group of neighbours, the first group first."""
 
     name: ClassVar[str] = "reduce-outer-first"
 
@@ -345,13 +345,13 @@ class ReduceInSteps(_SplitReduction):
 
 
 class ReduceOuterInSteps(ReduceInSteps):
-    """A reduction over long axes that stand apart becomes reductions of parts, those of the first axes first."""
+    """A reduction over long axes that are not adjacent becomes reductions of parts, first axes first."""
 
     name: ClassVar[str] = "reduce-outer-in-steps"
 
     def why_not(self, node: Node) -> str | None:
         reason = super().why_not(node)
-        return "no axes stand apart" if reason is None and len(reduce_view(node).groups) == 1 else reason
+        return "all axes are adjacent" if reason is None and len(reduce_view(node).groups) == 1 else reason
 
     def order(self, node: Node) -> Sequence[Sequence[int]]:
         segments = groups(self.parts_of(node).groups)

@@ -19,7 +19,7 @@ from dmlc.passes.rewrite import Miss
 
 
 class DecomposeGemm(Decomposition):
-    """A Gemm becomes a matrix product, with its transposes, factors and the third operand beside it."""
+    """A Gemm becomes a matrix product, with transposes and factors, and the third operand is added."""
 
     name = "decompose-gemm"
     roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)

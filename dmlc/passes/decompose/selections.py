@@ -19,7 +19,7 @@ from dmlc.passes.rewrite import Miss
 
 
 class DecomposeSoftmax(Decomposition):
-    """A softmax becomes a maximum, powers, their sum and a quotient; its logarithm subtracts that of the sum.
+    """A softmax becomes a maximum, powers, their sum and a quotient; its logarithm subtracts the sum's logarithm.
 
     A group without elements is an error for ReduceMax on some runtimes.
     """

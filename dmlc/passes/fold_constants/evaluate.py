@@ -106,7 +106,7 @@ class Evaluate(Rule[ConstantMatch]):
             size = _elements(value) * value.type.dtype.numpy.itemsize
             tensor = constant_of(value)
             if isinstance(tensor, StoredTensor) and tensor.is_apart and size > _MOST_APART:
-                return Miss("{0} lies in a file of its own, which is not read", (value.type,))
+                return Miss("{0} is in another file, which is not read", (value.type,))
             # A reduction of nothing makes results on the way that are larger than its operand.
             count = prod([size or 1 for size in value.shape if isinstance(size, int)])
             if count > limits.folded_elements:
@@ -226,7 +226,7 @@ def _integer_power(node: Node, arrays: Sequence[Any]) -> str | None:
 
 def _any_nan(node: Node, arrays: Sequence[Any]) -> str | None:
     found = any(a is not None and a.dtype.kind == "f" and bool(np.isnan(a).any()) for a in arrays)
-    return "which value wins beside a NaN is unspecified" if found else None
+    return "which value wins where another is NaN is unspecified" if found else None
 
 
 def _misfit(node: Node, arrays: Sequence[Any]) -> str | None:

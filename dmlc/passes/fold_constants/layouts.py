@@ -161,7 +161,7 @@ class TransposeChain(Rule[Match]):
 
 
 class TransposeOfOnes(Rule[Match]):
-    """A transpose beside a reshape becomes a reshape where it only moves axes of size 1."""
+    """A transpose next to a reshape becomes a reshape where it only moves axes of size 1."""
 
     name = "transpose-of-ones"
     roots: ClassVar[tuple[Operation, ...]] = (TRANSPOSE,)
@@ -378,7 +378,7 @@ class _FillMatch(Match, eq=False, kw_only=True):
 
 
 class DropFill(Rule[_FillMatch]):
-    """A tensor filled with one number, beside an operand of the result's shape, becomes that number.
+    """A tensor filled with one number becomes that number where the other operand has the result's shape.
 
     ``exact``. The operation broadcasts it; zeros or ones of a computed shape are such tensors. Sizes that depend on
     data stay: two of them may become one only later, and the output would not be a fixed point.

@@ -117,12 +117,10 @@ def _read(value: Value, trail: Trail, shapes: Sequence[Shape], steps: int) -> Sc
             trail = replace(trail, mask=(node.operand("cond"), float(fill)))
             return _read(node.operand("a"), trail, shapes, steps - 1)
         if scalar_of(node.operand("a")) is not None:
-            return Miss(
-                "masked_fill stands there, where(mask, fill, scores): where(mask, scores, fill) is read", (), value
-            )
+            return Miss("masked_fill is there, where(mask, fill, scores): where(mask, scores, fill) is read", (), value)
     if node.op in RESHAPES and node.operand("x").shape in shapes:
         return _read(node.operand("x"), trail, shapes, steps - 1)
-    return Miss("{0} stands between the product and the softmax", (node.op.name,), value)
+    return Miss("{0} is between the product and the softmax", (node.op.name,), value)
 
 
 def _biased(node: Node, trail: Trail, shapes: Sequence[Shape], steps: int) -> Scores | Miss:

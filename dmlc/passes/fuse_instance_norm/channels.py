@@ -117,7 +117,7 @@ class _InstanceNorm(NormRule):
             return _something_else(match.deviation)
         axis = _channel_axis(match)
         if axis is None:
-            text = "it is over axes {0} of {1}, not over all but the first and that of the channels"
+            text = "it is over axes {0} of {1}, not over all but the first one and the channels"
             return Miss(text, (list(match.axes), match.x.type))
         if channels(match.x, axis) is None:
             return Miss("the number of channels of {0} is not known", (match.x.type,), match.x)

@@ -260,7 +260,7 @@ class RootOfStatistic(_StatisticRule):
         if not _holds(match.factor, dtype):
             return Miss("the factor {0:g} is out of the range of {1}", (match.factor, dtype))
         if dtype is f16 and (found.count is None or found.count > _MOST_HALVES):
-            return Miss("the root of the sum of so many squares may be too large for f16", (), found.x)
+            return Miss("the root of the sum of that many squares may be too large for f16", (), found.x)
         return None
 
     def build(self, match: _StatisticMatch, rewriter: Rewriter) -> Sequence[Value]:

@@ -380,7 +380,7 @@ def _per_channel(match: NormMatch) -> Miss | None:
         (user,) = root.users
         before = made_by(match.x if centred is None else centred.x, RESHAPE)
         if user.op is RESHAPE and before is not None and user.result.shape == before.operand("x").shape:
-            return Miss("it stands between two reshapes, as in a group normalization", (), root)
+            return Miss("it is between two reshapes, as in a group normalization", (), root)
         if user.op in (MUL, DIV, ADD, SUB):
             others += [v for v in user.operands if v is not None and v is not root]
     for value in others:

@@ -29,7 +29,7 @@ class FuseSelection(RewritePass, frozen=True):
     """
 
     name: ClassVar[str] = "fuse-selection"
-    summary: ClassVar[str] = "Make one node of a selection and the operations on its index."
+    summary: ClassVar[str] = "Make one node of argmax or top-k and the operations on its index."
     rewrite_class: ClassVar[str] = RANGE
 
     def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:

@@ -151,14 +151,14 @@ class HotArgmax(Rule[_OneHotMatch]):
         axes, shape = a.axes, x.shape
         size = product([shape[i] for i in axes])
         if graph.dims.equal(h.depth, size) is not True:
-            return Miss("the depth is {0}, and {1} elements are searched", (h.depth, size), match.hot.result)
+            return Miss("the depth is {0}, and {1} elements are reduced", (h.depth, size), match.hot.result)
         if a.keepdims and len(axes) > 1:
             return Miss("argmax over {0} keeps its axes as size 1", (list(axes),), match.search.result)
         apart = [i for i in range(axes[0], axes[-1]) if i not in axes and not is_unit(graph, shape[i])]
         if apart:
-            return Miss("axis {0} stands between those that are searched, {1}", (apart[0], list(axes)))
+            return Miss("axis {0} is between the reduced ones, {1}", (apart[0], list(axes)))
         if not x.type.dtype.is_float:
-            return Miss("hardmax takes floats, and {0} is searched", (x.type.dtype,), x)
+            return Miss("hardmax takes floats, and the operand is {0}", (x.type.dtype,), x)
         if match.hot.result.type.dtype is not x.type.dtype and match.root is match.hot:
             return Miss("hardmax of {0} gives {0}, not {1}", (x.type.dtype, h.dtype), match.hot.result)
         if match.root.result.type.dtype is not x.type.dtype:
@@ -169,7 +169,7 @@ class HotArgmax(Rule[_OneHotMatch]):
         """Return the reason why a hardmax costs more on the target than the nodes as they are."""
         a, x = match.search.attributes_as(ArgAttributes), match.search.operand("x")
         if match.root is match.hot and not _is_taken_up(match):
-            text = "the new axis stands at {0}, the searched one at {1}: a move would be needed"
+            text = "the new axis is at {0}, the reduced one at {1}: a transpose would be needed"
             return Miss(text, (match.hot.attributes_as(OneHotAttributes).axis, match.axis), match.hot.result)
         if not self.capabilities.emits_nodes:
             return None
@@ -177,7 +177,7 @@ class HotArgmax(Rule[_OneHotMatch]):
             return Miss("Hardmax of {0} has no kernel", (x.type.dtype,), x)
         last = all(is_unit(graph, d) for d in x.shape[a.axes[-1] + 1 :])
         if not last and self.capabilities.opset < 13:
-            return Miss("below opset 13 Hardmax goes over the last axis: transposes would be needed")
+            return Miss("below opset 13 Hardmax reduces the last axis: transposes would be needed")
         dtype = x.type.dtype
         parts = sum(self.capabilities.cost_per_element(op_type, dtype) for op_type in ("ArgMax", "OneHot"))
         if not last and self.capabilities.cost_per_element("Hardmax", dtype) > parts:

@@ -112,7 +112,7 @@ def _search_anew(match: _MonotoneMatch, rewriter: Rewriter) -> Sequence[Value]:
 
 
 class SearchOfRising(Rule[_MonotoneMatch]):
-    """argmax (or top_k indices) of softmax, log_softmax or a rising function (exp, log, tanh, ...) becomes that of x.
+    """argmax (or top_k indices) of softmax, log_softmax or a rising function (exp, log, tanh, ...) takes x itself.
 
     Equal only where no two numbers become one by rounding, overflow or saturation (argmax(exp([100, 200])) is 0) and
     none becomes NaN: ``range``. Small results, which underflow first, are not searched: no argmin, no smallest.
@@ -131,7 +131,7 @@ class SearchOfRising(Rule[_MonotoneMatch]):
         if root.op is TOP_K and root.attributes_as(TopKAttributes).order == "smallest":
             return Miss("{0} may round its smallest operands to one number", (inner.op.name,))
         if inner.op in _GROUPED and not set(_axes(root)) <= set(_axes(inner)):
-            text = "the search goes over {0}, and {1} keeps the order only along {2}"
+            text = "the reduction is over {0}, and {1} keeps the order only along {2}"
             return Miss(text, (list(_axes(root)), inner.op.name, list(_axes(inner))), inner.result)
         return why_kept_alive(inner.result)
 
@@ -140,7 +140,7 @@ class SearchOfRising(Rule[_MonotoneMatch]):
 
 
 class SearchOfWider(Rule[_MonotoneMatch]):
-    """argmax, argmin or top_k indices of a cast to a wider type become that of what is cast.
+    """argmax, argmin or top_k indices of a cast to a wider type take the operand of the cast.
 
     Exact: the wider type has every number, in the same order; NaN stays NaN. Where the target compares the narrower
     type as it is, and no slower: ONNX Runtime's CPU provider searches integers slower than floats.
@@ -161,9 +161,9 @@ class SearchOfWider(Rule[_MonotoneMatch]):
         dtype, wide = match.inner.operand("x").type.dtype, match.inner.result.type.dtype
         op_type, name = title_of(match.root), self.capabilities.target.name
         if not self.capabilities.takes(op_type, dtype):
-            return Miss("{0} is not searched as it is on {1}", (dtype, name))
+            return Miss("{1} has no argmax or top-k of {0}", (dtype, name))
         if self.capabilities.cost_per_element(op_type, dtype) > self.capabilities.cost_per_element(op_type, wide):
-            return Miss("{0} is searched slower than {1} on {2}", (dtype, wide, name), saves=0)
+            return Miss("argmax and top-k of {0} are slower than of {1} on {2}", (dtype, wide, name), saves=0)
         return why_kept_alive(match.inner.result)
 
     def build(self, match: _MonotoneMatch, rewriter: Rewriter) -> Sequence[Value]:

@@ -72,7 +72,7 @@ class RisingAfterExtreme(Rule[SplitMatch]):
 
     def check(self, match: SplitMatch, graph: Graph) -> Miss | None:
         if may_be_empty(graph, match.root.operand("x"), match.root.attributes_as(ReduceAttributes).axes):
-            return Miss("the extreme of no elements is not a {0} of anything", (match.node.op.name,))
+            return Miss("the maximum or minimum of no elements is not a {0} of anything", (match.node.op.name,))
         return self._why_not_ordered(match, graph) or why_not_hoisted(match)
 
     def _why_not_ordered(self, match: SplitMatch, graph: Graph) -> Miss | None:

@@ -72,7 +72,7 @@ class ReductionOfConcat(Rule[_ConcatMatch]):
             )
         if match.along:
             if root.op not in _EACH:
-                return Miss("{0} of parts do not make that of the whole", (root.op.name,))
+                return Miss("{0} of parts do not give {0} of the whole", (root.op.name,))
             if root.op is REDUCE_MEAN and not dtype.is_float:
                 return Miss("integer means truncate")
             if root.op not in EXTREMES and dtype is f16:
@@ -195,7 +195,7 @@ class ReductionBeforeExpand(Rule[_BroadcastMatch]):
         offset = len(match.shape) - x.type.rank
         own = [a for a in axes if a >= offset and x.shape[a - offset] == match.shape[a] != 1]
         if own and any(a not in own and match.shape[a] != 1 for a in axes):
-            return Miss("axes {0} are reduced beside broadcast ones: that would be one node more", (own,))
+            return Miss("axes {0} are reduced and others broadcast: that would be one node more", (own,))
         return used_elsewhere(inner.result)
 
     def build(self, match: _BroadcastMatch, rewriter: Rewriter) -> Sequence[Value]:

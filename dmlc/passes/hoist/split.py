@@ -45,7 +45,7 @@ def why_dearer(context: PassContext, match: Match, graph: Graph, before: Steps, 
         return None
     for old, new in _costs(context, match, graph, before, after):
         if new >= old:
-            return Miss("it would cost {0}, and as it stands {1}", (duration(new), duration(old)), saves=0)
+            return Miss("it would cost {0}, and unchanged {1}", (duration(new), duration(old)), saves=0)
     return None
 
 
@@ -57,7 +57,7 @@ def record_costs(context: PassContext, rule: str, match: Match, graph: Graph, be
 
     def reason() -> str:
         old, new = (_span(side) for side in zip(*costs, strict=True))
-        return f"{rule} {new}, rather than as it stands {old}"
+        return f"{rule} {new}, rather than unchanged {old}"
 
     context.remarks.append(Remark("hoist", reason, match.root.spans[:1], node_name(match.root), chosen=True))
 

@@ -173,7 +173,7 @@ def _product(make: Maker, x: Value, axis: int, size: int) -> Value:
 
 
 class ExtremeOfNothing(LegalRule):
-    """The largest or smallest of perhaps no integers becomes that of one identity more."""
+    """The largest or smallest of perhaps no integers gets one more element, the identity."""
 
     name = "extreme-of-nothing"
     roots: ClassVar[tuple[Operation, ...]] = (REDUCE_MAX, REDUCE_MIN)
@@ -229,7 +229,7 @@ class ExtremeByIndex(LegalRule):
 
 
 class ExtremeBiased(LegalRule):
-    """The largest or smallest u32 becomes that of i32 in the same order: less 2^31."""
+    """The largest or smallest u32 is computed as i32 in the same order: less 2^31."""
 
     name = "extreme-biased"
     for_cpu = True

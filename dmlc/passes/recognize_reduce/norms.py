@@ -116,7 +116,7 @@ class SumOfMagnitudes(_BeforeSum):
 
 
 class NormOfMagnitude(_Counted):
-    """reduce_l1, reduce_l2 and reduce_sum_square of abs(x) or -x become those of x. ``exact``: signs do not matter."""
+    """reduce_l1, reduce_l2 and reduce_sum_square of abs(x) or -x take x itself. ``exact``: signs do not matter."""
 
     name = "norm-of-magnitude"
     roots: ClassVar[tuple[Operation, ...]] = (REDUCE_L1, REDUCE_L2, REDUCE_SUM_SQUARE)

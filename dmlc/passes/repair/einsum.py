@@ -30,7 +30,7 @@ class _EllipsisMatch(Match, eq=False, kw_only=True):
 
 
 class SpellEllipsis(Rule[_EllipsisMatch]):
-    """An Einsum's ellipsis becomes letters, where the axes it stands for have the same sizes in all operands."""
+    """An Einsum's ellipsis becomes letters, where the axes that it means have the same sizes in all operands."""
 
     name = "spell-ellipsis"
     roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)

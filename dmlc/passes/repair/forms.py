@@ -19,7 +19,7 @@ _AXES, _STEPS = 3, 4
 
 
 class PlainReshape(Rule[Match]):
-    """A Reshape whose shape has a -1 loses allowzero, which says nothing there: ONNX has no 0 beside a -1."""
+    """A Reshape whose shape has a -1 loses allowzero, which says nothing there: ONNX has no 0 next to a -1."""
 
     name = "plain-reshape"
     optional = False

@@ -193,7 +193,7 @@ class GeluRule(Rule[GeluMatch]):
 
 
 class ErfGelu(GeluRule):
-    """x * (1 + erf(x / sqrt(2))) / 2, in any spelling, becomes com.microsoft.Gelu; another multiple times a number."""
+    """x * (1 + erf(x / sqrt(2))) / 2, in any form, becomes com.microsoft.Gelu; another multiple times a number."""
 
     name = "erf-gelu"
     roots: ClassVar[tuple[Operation, ...]] = (ERF,)
@@ -208,7 +208,7 @@ class ErfGelu(GeluRule):
 
 
 class TanhGelu(GeluRule):
-    """x * (1 + tanh(u)) / 2 with the argument of GELU's approximation, in any spelling, becomes x * sigmoid(2 u)."""
+    """x * (1 + tanh(u)) / 2 with the argument of GELU's approximation, in any form, becomes x * sigmoid(2 u)."""
 
     name = "tanh-gelu"
     roots: ClassVar[tuple[Operation, ...]] = (TANH,)

@@ -23,7 +23,7 @@ _F32 = 1
 
 
 class OneLayerNormResult(Rule[Match]):
-    """A LayerNormalization loses Mean and InvStdDev; where one is used, it is computed beside it.
+    """A LayerNormalization loses Mean and InvStdDev; where one is used, other nodes compute it.
 
     ``exact`` where none is used, else ``reassociates``.
     """

@@ -26,7 +26,7 @@ _STEPS = 8
 
 
 class KeepQuantizationApart(Rule[Match]):
-    """A Softmax, LeakyRelu or extreme between quantizations reads the maximum of its operand with itself.
+    """A Softmax, LeakyRelu, Max or Min between quantizations reads the maximum of its operand with itself.
 
     ONNX Runtime would make a quantized node of it, of which the provider has no kernel. It does not look for Max.
     """

@@ -139,7 +139,7 @@ class MergeElementwise(MergeAxes):
 
 
 class MergeBeside(MergeAxes):
-    """A concat, split, slice or cumulative sum of more than 8 axes, between reshapes: the axes beside its own merge."""
+    """A concat, split, slice or cumulative sum of more than 8 axes, between reshapes: axes next to its own merge."""
 
     name = "merge-axes-beside"
     roots: ClassVar[tuple[Operation, ...]] = (CONCAT, SPLIT, SLICE, CUMSUM)

@@ -72,7 +72,9 @@ class NarrowExtreme(Rule[Match]):
         x = match.root.operand("x")
         for axis in match.root.attributes_as(ReduceAttributes).axes:
             if graph.dims.promises_empty(x.shape[axis]):
-                return Miss("axis {0} may be empty, and the extreme of nothing is that of {1}", (axis, x.type.dtype))
+                return Miss(
+                    "axis {0} may be empty, and the maximum or minimum of nothing depends on {1}", (axis, x.type.dtype)
+                )
         return None
 
     def describe(self, match: Match) -> str:
@@ -152,7 +154,7 @@ class _TopKWork(Struct, frozen=True):
 
 
 class TopKBySearch(Rule[Match]):
-    """top_k of a small k becomes k searches, each among the elements that are left, where they are far less work.
+    """top_k of a small k becomes k maxima, each of the elements that are left, where they are far less work.
 
     A search is an argmax or argmin, whose first winner is that of top_k. The element it found is taken out of its row
     by moving up the elements behind it: nothing has to stand for it, so that rows of -inf, of the lowest integer or
@@ -174,7 +176,7 @@ class TopKBySearch(Rule[Match]):
         a, x, dtype = root.attributes_as(TopKAttributes), root.operand("x"), dtype_of(root)
         needed = (ARGMAX, GATHER_ELEMENTS, WHERE) if a.k != 1 else (ARGMAX, GATHER_ELEMENTS)
         if not all(self.capabilities.has_kernel(op, dtype) for op in needed):
-            return Miss("searches of {0} need casts", (dtype,), x)
+            return Miss("argmax and top-k of {0} need casts", (dtype,), x)
         size = x.shape[a.axis]
         if not isinstance(size, int):
             return Miss("axis {0} has a dynamic size: the cost of an argmax over it is not known", (a.axis,), x)
@@ -260,6 +262,6 @@ def _no_gain(old: _TopKWork, new: _TopKWork, graph: Graph, rows: Dim) -> Miss | 
     low, high = [min(max(bound, 0), _MANY) for bound in graph.dims.interval(rows)]
     for count in (low, high):
         if new.microseconds(count) * _WORTH > old.microseconds(count):
-            text = "with {0:.0f} rows top_k would take {1:.0f} us and the searches {2:.0f} us, as far as is estimated"
+            text = "with {0:.0f} rows top_k would take {1:.0f} us and argmax {2:.0f} us, as far as is estimated"
             return Miss(text, (count, old.microseconds(count), new.microseconds(count)))
     return None

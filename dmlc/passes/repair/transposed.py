@@ -25,7 +25,7 @@ class _TransposedMatch(Match, eq=False, kw_only=True):
 
 
 class ExplicitTransposedPads(Rule[_TransposedMatch]):
-    """A ConvTranspose gets its pads in numbers: those of auto_pad and of output_shape, less the output padding.
+    """A ConvTranspose gets its pads in numbers, from auto_pad and output_shape, less the output padding.
 
     What is left of the output padding of one spatial axis is that of a second axis of one element.
     """

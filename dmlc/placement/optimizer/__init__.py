@@ -61,7 +61,9 @@ def _of_graph(graph: GraphProto, facts: GraphFacts, opset: int, path: str) -> It
             name = path + (node.name or next(filter(None, node.output), f"node {found.node}"))
             what = f"{found.makes} of {operator_of(node)} {name}"
             message = f"ONNX Runtime's {found.transformer} makes {what}, but {found.difference}"
-            yield Diagnostic(OPTIMIZER, message, help="dmlc compile writes it in a form that ONNX Runtime leaves alone")
+            yield Diagnostic(
+                OPTIMIZER, message, help="dmlc compile writes it in a form that ONNX Runtime does not change"
+            )
     for index, inner in facts.inner.items():
         node = graph.node[index]
         for body, body_facts in zip(graphs_of(node), inner, strict=True):

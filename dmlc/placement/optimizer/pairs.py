@@ -132,7 +132,7 @@ def normalized_product(view: GraphView) -> Iterator[LookAlike]:
             inner.append(view.operand(between, 0))
             between = view.maker(inner[-1], "Reshape", "Transpose")
         if len(inner) > 1 and view.maker(inner[-1], "MatMul") is not None:
-            why = "what lies between may move the channels"
+            why = "the nodes between them may move the channels"
             yield LookAlike("MatMul_BatchNormalization_Fusion", "Gemm", norm, why, Copied(value))
 
 

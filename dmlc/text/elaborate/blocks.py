@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dmlc.diagnostics import Change, DmlcError, Label, Proposal, proposal, suggestion
+from dmlc.diagnostics import Change, DmlcError, Label, Proposal, proposal, suggestion, text_of
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.diagnostics.counted import counted
@@ -72,11 +72,13 @@ class Block(Caller):
         targets = statement.targets
         what = value.what if isinstance(value, Several) else "the right side"
         names = counted(len(targets), "name")
-        stand = "stands" if len(targets) == 1 else "stand"
-        message = f"{what} gives {counted(count, 'result')}, and {names} {stand} before ="
+        verb = "is" if len(targets) == 1 else "are"
+        message = f"{what} gives {counted(count, 'result')}, and {names} {verb} before ="
         given = [t.text for t in targets][:count]
         names_wanted = ", ".join(given + ["_"] * (count - len(given)))
-        text = f"write {names_wanted} = ..." + ("; _ drops a result" if count > len(targets) else "")
+        text = f"write {names_wanted} = {text_of(statement.value.span)}" + (
+            "; _ drops a result" if count > len(targets) else ""
+        )
         help = proposal(text, ", ".join([quoted(name) for name in given] + ["_"] * (count - len(given))))
         label = Label(statement.value.span, counted(count, "result"))
         span = targets[0].span.to(targets[-1].span)
@@ -178,7 +180,7 @@ class Block(Caller):
                 message = f"{name} has no parameter {keyword.name.text} after *"
                 help = suggestion(keyword.name.text, known, spelled=quoted)
                 if keyword.name.text in wanted:
-                    help = "it is an operand, and stands before the keywords without its name"
+                    help = "it is an operand: write it before the keywords, without its name"
                 raise self.frame.fail(codes.UNKNOWN_ATTRIBUTE, message, keyword.name.span, help=help)
         if count != len(wanted):
             shown = f" ({', '.join(wanted)})" if wanted else ""

@@ -48,7 +48,9 @@ class Caller(Evaluator):
             return number
         if asked is not Asked.OPERAND:
             message = f"a call of {name} is not known while compiling"
-            raise self.frame.fail(codes.NOT_KNOWN, message, expr.span, help="here stand numbers, dims, lists and words")
+            raise self.frame.fail(
+                codes.NOT_KNOWN, message, expr.span, help="numbers, dims, lists and words are allowed here"
+            )
         definition = self.unit.defs.get(name) if len(expr.callee) == 1 else None
         op = OPERATIONS.get(name) if len(expr.callee) == 1 and definition is None else None
         is_carried = len(expr.callee) > 1 and expr.callee[0].text == "onnx"
@@ -212,7 +214,7 @@ class Caller(Evaluator):
         elif name == "load":
             message, near = (
                 "load is not an operation",
-                'it stands alone in a const line: const w: f32[4] = load("w.npy")',
+                'load is a const line by itself: const w: f32[4] = load("w.npy")',
             )
         elif name == "onnx":
             near = "operators of ONNX are called as onnx.Name(...)"

@@ -63,7 +63,7 @@ def read_bounds(unit: Unit, line: tree.Dim) -> tuple[int, int]:
         bounds.append(value)
     low, high = bounds
     if low > high:
-        label = Label(line.low.span.to(line.high.span), "no size lies between")
+        label = Label(line.low.span.to(line.high.span), "no size is between")
         raise fail(codes.WRONG_BOUNDS, f"{low} is more than {high}", label, help=writing(f"{high}..{low}"))
     return low, high
 
@@ -124,7 +124,7 @@ class _List:
             self.elements.append(self.element(expr))
             return
         if not isinstance(expr, tree.ListOf):
-            raise self.misfit(expr, f"a number stands where a list of {self.shape[axis]} belongs")
+            raise self.misfit(expr, f"a number, where a list of {self.shape[axis]} belongs")
         if len(expr.items) != self.shape[axis]:
             message = f"a list has {counted(len(expr.items), 'element')}, axis {axis} has {self.shape[axis]}"
             raise self.misfit(expr, message)
@@ -133,7 +133,7 @@ class _List:
 
     def element(self, expr: tree.Expr) -> Any:
         if isinstance(expr, tree.ListOf):
-            raise self.misfit(expr, "a list stands where a number belongs")
+            raise self.misfit(expr, "a number is needed here, not a list")
         value = run(self.block.evaluate(expr, Asked.KNOWN))
         if value is POISON or not isinstance(value, (bool, int, float)):
             message = "a const holds numbers"

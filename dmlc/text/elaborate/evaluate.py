@@ -187,7 +187,9 @@ class Evaluator:
                 first = error.diagnostics[0]
                 if asked is not Asked.OPERAND or first.code is not codes.NOT_KNOWN:
                     raise
-                help = "a list holds no tensors; operands stand without brackets: concat(a, b, axis=0), stack(a, b)"
+                help = (
+                    "a list holds no tensors; operands are written without brackets: concat(a, b, axis=0), stack(a, b)"
+                )
                 raise DmlcError(
                     Diagnostic.of(first.code, first.message, *first.labels, help=_bared(expr, help))
                 ) from None
@@ -338,7 +340,7 @@ class Evaluator:
         value = self.single(value, place)
         if isinstance(value, (list, Word)):
             help = "give it a dtype and a shape as a const" if isinstance(value, list) else ""
-            message = f"{described(value)} stands where a tensor is needed"
+            message = f"{described(value)} is where a tensor is needed"
             raise self.frame.fail(codes.NOT_A_TENSOR, message, place.span, help=help)
         return value
 
@@ -348,7 +350,7 @@ class Evaluator:
         if isinstance(value, Value):
             return value
         if value is None:
-            raise self.frame.fail(codes.NOT_A_TENSOR, "none stands where a tensor is needed", place.span)
+            raise self.frame.fail(codes.NOT_A_TENSOR, "a tensor is needed, not none", place.span)
         raise self.located(no_dtype(value, 0), CallSite(place.span, (place.span,)))
 
     # --- casts

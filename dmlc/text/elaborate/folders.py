@@ -38,7 +38,7 @@ class Folders(Struct, frozen=True):
             path = _inside(folder, name)
             if path is not None:
                 return path
-        where = "the program's folder" if len(folders) == 1 else "the program's folder and those of --include"
+        where = "the program's folder" if len(folders) == 1 else "the program's folder and the folders of --include"
         known = [found for folder in folders for found in _beside(folder, name)]
         near = suggestion(name, known, spelled=_string) or "name the folder that it is in by --include"
         raise LoadError(codes.CANNOT_LOAD, f"{name} does not exist in {where}", near)
@@ -74,8 +74,8 @@ def _inside(folder: Path, name: str) -> Path | None:
     """The path of a plain file below the folder; None where there is none. Raises ``LoadError``."""
     windows = PureWindowsPath(name)  # knows both separators, drives and network shares
     if windows.drive or windows.root or ".." in windows.parts:
-        help = "put a copy beside it, or write a path below a folder and name that folder by --include"
-        raise LoadError(codes.OUTSIDE_FOLDER, f"{name} lies outside of the program's folder", help)
+        help = "put a copy into it, or write a path below a folder and name that folder by --include"
+        raise LoadError(codes.OUTSIDE_FOLDER, f"{name} is outside of the program's folder", help)
     if not windows.parts:
         raise LoadError(codes.CANNOT_LOAD, "the name of a file is needed, and this one is empty")
     try:
@@ -83,8 +83,8 @@ def _inside(folder: Path, name: str) -> Path | None:
         for part in name.split("/"):
             path = path / part
             if path.is_symlink():
-                message = f"{name} is or goes through a symbolic link, which could lead anywhere"
-                raise LoadError(codes.OUTSIDE_FOLDER, message, "put a copy of the file beside the program")
+                message = f"{name} is a symbolic link, or is below one, which could lead anywhere"
+                raise LoadError(codes.OUTSIDE_FOLDER, message, "put a copy of the file into the program's folder")
         if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):  # links of another kind (Windows)
             raise LoadError(codes.OUTSIDE_FOLDER, f"{name} is a link that leads outside of the program's folder")
         if path.is_dir():
@@ -93,7 +93,7 @@ def _inside(folder: Path, name: str) -> Path | None:
             return None
         if path.is_file() and path.stat().st_nlink > 1:
             message = f"{name} is a hard link, which could be a file of someone else"
-            raise LoadError(codes.OUTSIDE_FOLDER, message, "put a copy of the file beside the program")
+            raise LoadError(codes.OUTSIDE_FOLDER, message, "put a copy of the file into the program's folder")
     except (OSError, RuntimeError, ValueError):  # a name that the system refuses
         return None
     return path

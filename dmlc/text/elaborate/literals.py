@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from dmlc.diagnostics.catalogue import shapes as codes
+from dmlc.diagnostics.fix import is_one_operand
 from dmlc.ir import DimExpr, OpError, floordiv
 from dmlc.ir.size_number import SIGNS, Arithmetic, SizeNumber
 from dmlc.ops.attributes import show
@@ -147,9 +148,11 @@ def _dims(sign: str, a: Known, b: Known) -> Known:
     """Numbers with dims: ``+ - * //`` of integers and dims are sizes, the others a ``SizeNumber``."""
     for place, x in enumerate((a, b)):
         if isinstance(x, bool):
-            raise _wrong(codes.OPERAND_DTYPE, f"{sign} does not take {show(x)} beside a dim", place)
+            raise _wrong(codes.OPERAND_DTYPE, f"{sign} does not combine {show(x)} with a dim", place)
     if sign in _COMPARE:
-        help = "compare tensors: make one of it with as, such as (N as f32)"
+        size = next(str(x) for x in (a, b) if not isinstance(x, (int, float)))
+        size = size if is_one_operand(size) else f"({size})"
+        help = f"compare tensors: cast the size to one, as in ({size} as f32)"
         raise _wrong(codes.WRONG_SIZE, "comparisons of dims are not numbers", None, help)
     if sign not in SIGNS:
         raise _wrong(codes.WRONG_SIZE, f"dims have no {sign}", None, "numbers with dims have + - * / // % **")

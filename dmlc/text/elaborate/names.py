@@ -247,7 +247,7 @@ class NameReader:
         paths = list(self._open)
         circle = [self._open[path] for path in paths[paths.index(where) :]]
         message = f"{circle[0]} uses itself: {' -> '.join([*circle, circle[0]])}"
-        return fail(codes.USE_CIRCLE, message, label, help="put what both need into a file of its own")
+        return fail(codes.USE_CIRCLE, message, label, help="put what both need into another file")
 
 
 def _reader(unit: Unit, const: tree.Const, folders: Folders) -> Callable[[], Tensor | None]:

@@ -53,7 +53,7 @@ class Builder:
             if isinstance(item, tree.Use) and before is not None:
                 labels = (Label(item.span), Label(before.name.span, "this comes first"))
                 help = "put it at the top of the file"
-                message = "a use line stands before the first const, def and model"
+                message = "write use lines before the first const, def and model"
                 raise SyntaxProblem(Diagnostic(codes.UNEXPECTED, message, labels, help))
             if before is None and isinstance(item, (tree.Const, tree.Def, tree.Model)):
                 before = item
@@ -106,7 +106,7 @@ class Builder:
             else:
                 keywords.append(tree.Parameter(name(piece), None))
         if star is not None and not keywords:
-            raise _problem(star.span, "no parameter stands after *", "take the * out, or name a parameter after it")
+            raise _problem(star.span, "no parameter follows *", "take the * out, or name a parameter after it")
         return DefHead(name(p[1]), tuple(names), tuple(keywords), p[0].to(p[-2]))
 
     def inputs(self, p: Pieces) -> Pieces:
@@ -205,7 +205,7 @@ class Builder:
                     named = next(iter(keywords))
                     text = f"operands come first, keywords after them; a comparison is written {named} == ..."
                     help = _compared(text, next(iter(keywords.values())))
-                    raise _problem(operands[-1].span, "an operand stands after a keyword", help)
+                    raise _problem(operands[-1].span, "an operand follows a keyword", help)
             elif piece.name.text in keywords:
                 labels = (Label(piece.name.span, "again"), Label(keywords[piece.name.text].name.span, "first here"))
                 message = f"{piece.name.text} is given twice in one call"

@@ -82,7 +82,7 @@ def commented(token: Token) -> Help:
 def _use_help(token: Token, accepts: set[str]) -> Help:
     if accepts == {"STD", "STRING"} and token.type == "NAME":
         written = f'"{token.text}.dml"'
-        return proposal(f"the name of a file stands in quotes: from {written}", written)
+        return proposal(f"the name of a file is in quotes: from {written}", written)
     return 'write use a, b as c from "file.dml", or use a from std'
 
 
@@ -120,7 +120,7 @@ def _help(start: str, tokens: Sequence[Token], token: Token, before: Token | Non
     if member:
         return member
     if kind == "_DOT" and before and before.text.isdecimal() and _after(tokens, token) != "NAME":
-        return proposal(f"digits stand on both sides of the point: {before.text}.0", ".0", safe=True)
+        return proposal(f"digits are on both sides of the point: {before.text}.0", ".0", safe=True)
     if kind in _KEYWORDS and "NAME" in accepts:
         return _quoted(token)
     if previous in _KEYWORDS and kind == "EQUAL":
@@ -128,12 +128,12 @@ def _help(start: str, tokens: Sequence[Token], token: Token, before: Token | Non
     if start == "use":
         return _use_help(token, accepts)
     if kind == "NL" and previous in _OPERATORS and accepts >= {"NAME", "NUMBER"}:
-        return "a line goes on inside brackets: put the expression in ( )"
+        return "a line continues inside brackets: put the expression in ( )"
     if start in ("model_head", "def_head"):
         if kind == "NL" and accepts == {"LBRACE"}:
             return "put { at the end of this line"
         if kind == "COLON" and "LBRACE" in accepts:
-            return "a block stands in braces: { return ... }"
+            return "a block is in braces: { return ... }"
         if accepts == {"NAME"} and kind == "LPAR":
             return f"it needs a name: {previous.lower()} name(...)"
         if accepts == {"RANGE"}:
@@ -147,7 +147,7 @@ def _help(start: str, tokens: Sequence[Token], token: Token, before: Token | Non
     if previous == "ARROW" and "LPAR" in accepts:
         last = tokens[-2] if tokens[-1].type in ("LBRACE", "NL") else tokens[-1]
         change = Change("({})", token.span.to(last.span), keeps=True)
-        return Proposal("the results stand in parentheses: -> (y)", (change,), safe=True)
+        return Proposal("the results are in parentheses: -> (y)", (change,), safe=True)
     if accepts == {"LSQB"}:
         return "a type has its sizes in brackets; a scalar is f32[]"
     if accepts == {"COLON"} and start == "model_head":
@@ -161,7 +161,7 @@ def _help(start: str, tokens: Sequence[Token], token: Token, before: Token | Non
     if kind == "COLON" and start == "def_head":
         return "the parameters of a def have no types: it takes any dtype and shape"
     if kind == "_COMMA" and "NL" in accepts:
-        return "one value stands behind =; several names take the results of one call"
+        return "one value follows =; several names take the results of one call"
     if kind == "LBRACE" and "NL" in accepts:
         return "only model and def have a block"
     if kind == "LSQB" and "INFIX" in accepts:

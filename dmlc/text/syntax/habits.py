@@ -204,11 +204,7 @@ def _listed(tokens: Sequence[Token], opener: int, *, is_inner: bool) -> Help:
         last = end_of(tokens, last + 1)
     is_returned = opener > 0 and tokens[opener - 1].type == "RETURN"
     new = ("", "") if is_returned else ("[", "]")
-    help = (
-        "results stand without parentheses: return a, b"
-        if is_returned
-        else "a list is written in brackets: axes=[0, 1]"
-    )
+    help = "results have no parentheses: return a, b" if is_returned else "a list is written in brackets: axes=[0, 1]"
     if last is None or tokens[last].type != "RPAR" or not (is_returned or is_inner):
         return help
     changes = (Change(new[0], tokens[opener].span), Change(new[1], tokens[last].span))

@@ -87,7 +87,7 @@ def _attribute(owner: Sequence[Token], place: int, tokens: Sequence[Token]) -> H
         return NEW_AXIS
     if name.text in _SUFFIXES:
         path = f'"{x}.{name.text}"'
-        return proposal(f"the name of a file stands in quotes: {path}", path, owner[0].to(name), safe=True)
+        return proposal(f"the name of a file is in quotes: {path}", path, owner[0].to(name), safe=True)
     instead = attribute_instead(name.text, _bare(owner))
     if not instead:
         return f"{x} has no attributes"

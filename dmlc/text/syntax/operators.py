@@ -139,7 +139,7 @@ class _Climber:
         self.operators.append((level, sign))
         if len(self.operators) > self.limits.nesting and level >= _PREFIX:
             have = sum(piece.depth if piece.__class__ is Signed else 1 for piece in self.pieces)
-            label, instead = Label(sign.span, "one too many"), "give a part of it a name of its own"
+            label, instead = Label(sign.span, "one too many"), "give a part of it a name"
             error = self.limits.passed("nesting", "signs and powers nest", have, label, instead=instead)
             raise SyntaxProblem(error.diagnostics[0])
 
@@ -190,8 +190,7 @@ def _unchained(signs: list[Token], operands: list[Expr]) -> Proposal:
     texts = [text_of(operand.span) for operand in operands]
     pairs = zip(texts[:-1], [sign.text for sign in signs], texts[1:], strict=True)
     written = " & ".join(f"({left} {sign} {right})" for left, sign, right in pairs)
-    text = f"write (a {signs[0].text} b) & (b {signs[1].text} c)"
-    return Proposal(text, (Change(written, operands[0].span.to(operands[-1].span)),), safe=True)
+    return Proposal(f"write {written}", (Change(written, operands[0].span.to(operands[-1].span)),), safe=True)
 
 
 def _check_piped(sign: Token, right: Expr) -> None:
@@ -206,7 +205,7 @@ def _check_piped(sign: Token, right: Expr) -> None:
         text, inner = text_of(right.span), text_of(right.inner.span)
         help = proposal("take the parentheses around it away", inner, safe=True) if inner in text else ""
     else:
-        help = "put what stands before the next operator in parentheses: (x |> f(a)) + 1"
+        help = "put the part before the next operator in parentheses: (x |> f(a)) + 1"
     message = "the right side of |> is one call with parentheses"
     labels = Label(right.span, "not a call"), Label(sign.span)
     raise SyntaxProblem(Diagnostic.of(codes.PIPE, message, *labels, help=help))

@@ -150,7 +150,7 @@ class _Search:
         from dmlc.text.syntax.expected import commented, shown
 
         if first.type != "BAD":
-            message = f"{shown(first)} stands outside of a model or def"
+            message = f"{shown(first)} is outside of a model or def"
             help = commented(first) or "a file holds use, dim, const, def and model"
             self.problems.append(Diagnostic.of(codes.UNEXPECTED, message, Label(first.span), help=help))
         if opens:

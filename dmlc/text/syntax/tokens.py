@@ -57,10 +57,10 @@ _CLOSER = {"(": ")", "[": "]", "{": "}"}
 _INSTEAD = {
     "~": "not is written !",
     ";": "a statement ends with its line; no sign is needed",
-    "'": 'strings stand in double quotes: "..."',
+    "'": 'strings are in double quotes: "..."',
     "?": "there is no ?: write where(cond, a, b)",
     "@": "a matrix product is matmul(a, b)",
-    "\\": "a line goes on inside brackets and before |>; no sign is needed",
+    "\\": "a line continues inside brackets and before |>; no sign is needed",
     "$": "a name with other signs is quoted: `$x`",
     "\t": "",
     "\r": "lines end with \\n or \\r\\n: save the file with one of these",
@@ -85,7 +85,7 @@ def malformed_number(token: Token) -> Diagnostic:
         digits = text.lstrip("0_")
         help = proposal(f"{help}: write {digits}", digits) if is_number(digits) else help
     elif "_" in text and not re.search(r"[a-df-zA-DF-Z]", text):
-        help = "an underscore stands between two digits, as in 1_000"
+        help = "an underscore is between two digits, as in 1_000"
         mended = re.sub(r"(?<![0-9])_+|_+(?![0-9])", "", re.sub(r"_+", "_", text))
         help = proposal(help, mended, safe=True) if is_number(mended) else help
     elif re.match(r"[0-9]+[a-zA-Z]", text) and not re.match(r"[0-9]+[eE]", text):
@@ -127,13 +127,13 @@ def stray(token: Token) -> Diagnostic:
 def _unclosed_quote(token: Token, message: str, quote: str) -> Diagnostic:
     help = f"close it with {quote}"
     if re.search(r"[\x00-\x1f\x7f\ud800-\udfff]", token.text):
-        message, help = "a control character stands between these quotes", "take it out"
+        message, help = "a control character is between these quotes", "take it out"
     return Diagnostic(codes.UNCLOSED_QUOTE, message, (Label(token.span),), help)
 
 
 def too_deep(token: Token, depth: int, limits: Limits) -> DmlcError:
     """``token`` opens the first bracket that passes the limit; the deepest is at ``depth``."""
-    label, instead = Label(token.span, "one too many"), "give a part of it a name of its own"
+    label, instead = Label(token.span, "one too many"), "give a part of it a name"
     return limits.passed("nesting", "brackets nest", depth, label, instead=instead)
 
 

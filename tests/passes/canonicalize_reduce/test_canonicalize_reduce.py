@@ -233,7 +233,7 @@ def test_other_kinds_do_not_merge(outer: Operation, inner: Operation) -> None:
     (text,) = remarks(ctx)
     special = {
         REDUCE_SUM_SQUARE: "the squares of sums of squares do not add up to a sum of squares",
-        REDUCE_LOG_SUM: "the logarithm of a sum of logarithms is not that of the whole sum",
+        REDUCE_LOG_SUM: "the logarithm of a sum of logarithms is not the logarithm of the whole sum",
     }
     usual = f"{outer.name} of {inner.name} is not a single reduction"
     assert text == (special.get(outer, usual) if outer is inner else usual)

@@ -278,7 +278,7 @@ def test_choosing_beside_a_nan_stays(op: Operation, attributes: dict[str, Any]) 
     graph = b.done(*b.node(op, b.constant([1.0, math.nan]), **attributes))
     ctx = run(PASS, graph)
     assert names(graph) == [op.name]
-    assert remarks(ctx) == ["which value wins beside a NaN is unspecified"]
+    assert remarks(ctx) == ["which value wins where another is NaN is unspecified"]
 
 
 @each_row(("value", "to", "folds"), [

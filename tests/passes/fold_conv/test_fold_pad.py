@@ -105,8 +105,8 @@ def pool(**options: Any) -> onnx.NodeProto:
     ("pads", "window", "value", "reason"),
     [
         (ENDS, CONV, 1.0, "the padding is not 0"),
-        ([1, 0, 0, 0, 0, 0, 1, 1], CONV, None, "spatial axes"),
-        ([0, 0, 0, 0, 1, 0, 1, 1], CONV, None, "spatial axes"),
+        ([1, 0, 0, 0, 0, 0, 1, 1], CONV, None, "spatial ones"),
+        ([0, 0, 0, 0, 1, 0, 1, 1], CONV, None, "spatial ones"),
         (ENDS, node("Conv", ["p", "k"], ["y"], auto_pad="SAME_UPPER"), None, "SAME_UPPER depends on its sizes"),
         (ENDS, pool(ceil_mode=1, strides=[2, 2]), None, "over the end"),
         (ENDS, pool(pads=[1, 1, 1, 1]), None, "leaves its own padding out"),

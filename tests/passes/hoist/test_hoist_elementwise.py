@@ -316,7 +316,7 @@ def test_near_misses() -> None:
     relu = b(RELU, x)
     stays("used 2 times", b.done(b(REDUCE_MAX, relu, axes=[0]), relu))
     b = Building(n=(0, 5))
-    stays("the extreme of no elements", b.done(b(REDUCE_MAX, b(RELU, b.input("x", ("n", 4))), axes=[0])))
+    stays("the maximum or minimum of no elements", b.done(b(REDUCE_MAX, b(RELU, b.input("x", ("n", 4))), axes=[0])))
     for factor in (0.0, [[1.0], [-1.0], [2.0]], np.inf):
         b = Building()
         graph = b.done(b(REDUCE_MAX, b(MUL, b.input("x", (3, 4)), b.constant(factor)), axes=[1]))

@@ -1,4 +1,4 @@
-"""GELU: the erf form as ONNX Runtime's own operator, the tanh form in a spelling that its optimizer leaves alone."""
+"""GELU: the erf form as ONNX Runtime's own operator, the tanh form in a spelling that its optimizer does not change."""
 
 from __future__ import annotations
 

@@ -106,8 +106,9 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 }
 #: Public names that users call on what dmlc gave them, with no value of their own, or that dmlc itself calls.
 NOT_TESTED = {
-    "BisectResult.to_text", "DType.holds", "Diagnostic.in_file", "Diagnostic.labelled", "Diagnostic.of",
-    "Placement.count", "Repro.last_line", "Repro.to_text", "Source.line", "Source.python", "Verdict.to_text",
+    "BisectResult.of", "BisectResult.to_text", "DType.holds", "Diagnostic.in_file", "Diagnostic.labelled",
+    "Diagnostic.of", "LocatedVerdict.to_text", "Placement.count", "Repro.last_line", "Repro.to_text", "Source.line",
+    "Source.python", "Verdict.to_text",
 }  # fmt: skip
 
 RESULTS = {

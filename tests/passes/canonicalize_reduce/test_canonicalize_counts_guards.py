@@ -40,9 +40,7 @@ def done(
 ) -> tuple[set[str], PassContext]:
     b = Building(n=(4, INF))
     graph = b.done(made(b, b.input("x", shape, dtype)))
-    ctx = context(target, options.pop("allowed", ALL))
-    for name, value in options.items():
-        setattr(ctx, name, value)
+    ctx = context(target, options.pop("allowed", ALL), **options)
     with np.errstate(all="ignore"):
         check_numbers(step or CanonicalizeReduce(), graph, ctx, exact=False, binding={"n": 5})
     return {rule for rule, _ in ledger(ctx)}, ctx

@@ -24,9 +24,7 @@ def prefixes(shape: Any = (3, 4, 5), dtype: DType = f32, op: Any = REDUCE_SUM, *
     b = Building(n=(0, 9))
     x = b.input("x", shape, dtype)
     graph = b.done(b(op, x, axes=[2]), b(op, x, axes=[1, 2]))
-    ctx = context(target="numpy", allowed=ALL)
-    for name, value in options.items():
-        setattr(ctx, name, value)
+    ctx = context(target="numpy", allowed=ALL, **options)
     with np.errstate(all="ignore"):
         check_numbers(SharePrefixes(), graph, ctx, exact=dtype is not f32, binding={"n": 2})
     return bool(ledger(ctx))
@@ -46,9 +44,7 @@ def shared(shape: Any = (3, 4), **options: Any) -> bool:
     b = Building(n=(0, 9))
     x = b.input("x", shape)
     graph = b.done(b(REDUCE_SUM, x, axes=[1]), b(REDUCE_MEAN, x, axes=[1]))
-    ctx = context(allowed=ALL)
-    for name, value in options.items():
-        setattr(ctx, name, value)
+    ctx = context(allowed=ALL, **options)
     with np.errstate(all="ignore"):
         check_numbers(ShareReductions(), graph, ctx, exact=False)
     return bool(ledger(ctx))

@@ -179,8 +179,8 @@ def _check_report(args: argparse.Namespace, kind: str, output: str) -> None:
     from dmlc.cli.report_facts import check_page
 
     check_page(args.report)
-    if kind != "onnx" or args.profile:
-        raise UsageError(f"--report is about one ONNX model, not about {'--profile' if args.profile else kind}")
+    if kind != "onnx" or args.profiles:
+        raise UsageError(f"--report is about one ONNX model, not about {'--profile' if args.profiles else kind}")
     check_apart("--report", args.report, "SRC", args.source)
     check_apart("--report", args.report, "OUT", output)
 

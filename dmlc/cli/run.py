@@ -98,7 +98,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
         progress("running")
         outputs = program.run(feeds, backend=backend, check_ranges=bool(checked))
     if not program.target.runs_on_cpu and backend != "dml":
-        console.say(f"note: ran on {_PLACES[backend]}: {program.target.name} makes no promise for it")
+        provider = "it" if backend == "webgpu" else "the CPU provider"
+        console.say(f"note: ran on {_PLACES[backend]}: {program.target.name} makes no promise for {provider}")
     if backend == "webgpu" and on_software():
         console.say(
             "note: the WebGPU provider ran on a driver that computes on the CPU: its times say nothing of a GPU"

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Annotated, Any, Protocol
 
-from msgspec import json, to_builtins
+from msgspec import json
 
 from dmlc.diagnostics import Span
-from dmlc.ir.answers import Answer, words
+from dmlc.ir.answers import Answer, plain, words
 from dmlc.ir.history import CLASSES
 from dmlc.ir.removed import Removal
 
@@ -65,8 +65,7 @@ def ledger_document(
     """Return the document of ``--ledger``: ``options`` as ``compile`` takes them, source locations without folders."""
     head = {"schema": SCHEMA, "model": model, "target": target, "opset": opset}
     rows = ledger_rows(entries, place=attrgetter("place"))
-    plain: dict[str, Any] = to_builtins({**head, "options": options, "rewrites": rows, "removed": list(removed)})
-    return plain
+    return plain({**head, "options": options, "rewrites": rows, "removed": list(removed)})
 
 
 def ledger_json(entries: Iterable[AppliedRewrite], removed: Iterable[Removal]) -> str:

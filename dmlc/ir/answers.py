@@ -34,8 +34,7 @@ class JsonRecord:
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain data, which is valid JSON."""
-        plain: dict[str, Any] = _valid(to_builtins(self.facts(), enc_hook=_text))
-        return plain
+        return plain(self.facts())
 
 
 class Answer(JsonRecord, Struct, frozen=True):
@@ -50,6 +49,12 @@ class Answer(JsonRecord, Struct, frozen=True):
         """Return the answer about a record: its attributes of the same names, and the ``fields`` that it lacks."""
         names = [name for name in cls.__struct_fields__ if name not in fields]
         return cls(**{name: getattr(record, name) for name in names}, **fields)
+
+
+def plain(document: object) -> dict[str, Any]:
+    """Return a record, or a dictionary that holds some, as plain data, which is valid JSON."""
+    found: dict[str, Any] = _valid(to_builtins(document, enc_hook=_text))
+    return found
 
 
 Fact = TypeVar("Fact")

@@ -33,7 +33,7 @@ Types: TypeAlias = dict[str, list[str]]
 OPSETS = range(11, 22)
 _OPEN_END = 2**31 - 1
 #: Providers of builds whose kernels can be read in this process.
-_SAFE_PROVIDERS = frozenset({"CPUExecutionProvider", "AzureExecutionProvider"})
+_SAFE_PROVIDERS = frozenset({"CPUExecutionProvider", "AzureExecutionProvider", "WebGpuExecutionProvider"})
 #: Seconds for reading them in another.
 _LIMIT = 120
 _SHORT = {

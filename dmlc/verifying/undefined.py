@@ -427,7 +427,7 @@ def dependent(found: Sequence[UndefinedElements], subject: Subject, feeds: Feeds
     """
     choices = range(max(_FILLS, *[len(one.fills) for one in found]))
     ran = [subject.run_patched(feeds, output, _patches(found, choice)) for choice in choices]
-    if len(found) > 1:  # elements of later ones hide the first
+    if len(found) > 1 and found[0].kind == UNSPECIFIED:  # elements of later ones hide the first
         alone = range(len(found[0].fills) or _FILLS)
         ran += [subject.run_patched(feeds, output, _patches(found[:1], choice)) for choice in alone]
     results = [x for x in ran if isinstance(x, np.ndarray) and x.dtype.kind in "fiub"]

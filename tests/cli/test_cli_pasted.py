@@ -44,7 +44,7 @@ def expressions_of(err: str) -> list[str]:
 def test_expressions_in_helps_of_pages_can_be_parsed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_line: Run
 ) -> None:
-    """What a help says to write is made of the names of the program, and is no error of syntax."""
+    """The expression of a help is made of the names of the program, and is no error of syntax."""
     monkeypatch.chdir(tmp_path)
     tried: list[str] = []
 

@@ -308,17 +308,17 @@ def with_scores(change: Callable[[Sketch, str], str], *, scale: float | None = N
     return s.done(s.merged(s("MatMul", s("Softmax", scores, axis=-1), v)))
 
 
-@near_miss("tanh stands between")
+@near_miss("tanh is between")
 def capped_scores() -> ModelProto:
     return with_scores(lambda s, x: s.times(s("Tanh", s.times(x, 0.02)), 50))
 
 
-@near_miss("mul stands between")
+@near_miss("mul is between")
 def temperature_for_each_head() -> ModelProto:
     return with_scores(lambda s, x: s("Mul", x, s.constant(np.arange(1.0, N + 1).reshape(N, 1, 1))))
 
 
-@near_miss("mul stands between")
+@near_miss("mul is between")
 def mask_that_multiplies() -> ModelProto:
     return with_scores(lambda s, x: s("Mul", x, s.input("mask", [B, 1, S, T])))
 
@@ -424,7 +424,7 @@ def heads_in_the_batch() -> ModelProto:
     return s.done(s("MatMul", weights, v))
 
 
-@near_miss("reshape stands between")
+@near_miss("reshape is between")
 def scores_of_windows() -> ModelProto:
     def shifted(s: Sketch, x: str) -> str:
         apart = s("Add", s("Reshape", x, s.ints(1, B, N, S, T)), s.input("mask", [1, B, 1, S, T]))

@@ -66,6 +66,7 @@ def test_a_missing_plugin_is_named(monkeypatch: pytest.MonkeyPatch, command_line
     """ONNX Runtime lists the provider without the plugin, and would run the model on the CPU."""
     monkeypatch.setitem(sys.modules, "onnxruntime_ep_webgpu", None)
     monkeypatch.setattr(sessions, "_registered", set())
+    monkeypatch.setattr("onnxruntime.get_ep_devices", list)  # another test may have registered it
     path = tmp_path / "m.dml"
     path.write_text(PROGRAM)
     code, out, err = command_line("run", path, "--random", "0", "--backend", "webgpu")

@@ -148,7 +148,7 @@ BIASES: Misses = {
         "biases are added one after another",
     ),
     "a bias that broadcasts scores": (biases_that_broadcast_scores, "a bias has another shape than the scores"),
-    "a condition that broadcasts scores": (condition_that_broadcasts_scores, "where stands between"),
+    "a condition that broadcasts scores": (condition_that_broadcasts_scores, "where is between"),
 }
 
 
@@ -291,7 +291,7 @@ SIZES: Misses = {
     "no queries": (lambda: no_elements(length=0), "an operand has no elements"),
     "no keys": (lambda: no_elements(total=0), "an operand has no elements"),
     "numbers of f64": (of_f64, "directml has no MultiHeadAttention of f64"),
-    "a quotient by zero": (lambda: with_scores(lambda s, x: s.times(x, 0.0, "Div")), "div stands between"),
+    "a quotient by zero": (lambda: with_scores(lambda s, x: s.times(x, 0.0, "Div")), "div is between"),
 }
 
 
@@ -324,7 +324,7 @@ def values_of_unknown_rank(s: Sketch, q: str, k: str, v: str) -> str:
 @each_row(
     ("make", "reasons"),
     [
-        (concatenated, ["concat stands between the product and the softmax"]),
+        (concatenated, ["concat is between the product and the softmax"]),
         (gains, []),
         (values_of_unknown_rank, []),
     ],

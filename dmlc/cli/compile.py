@@ -42,7 +42,7 @@ COMMON_OPTIONS = ("--output", "--verify", "--verbose", *[one.flag for one in OPT
 
 def answers() -> tuple[type, ...]:
     """Return the records of the documents."""
-    from dmlc.cli.model_comparison import CompileAnswer
+    from dmlc.cli.compile_answer import CompileAnswer
     from dmlc.cli.rule_list import RuleList
 
     return CompileAnswer, RuleList
@@ -307,7 +307,7 @@ def _report(
 def _document(console: Console, fields: Mapping[str, Any], *, ok: bool = True) -> None:
     """Write the document, where JSON was asked for: only that loads what it needs."""
     if console.json:
-        from dmlc.cli.model_comparison import CompileAnswer
+        from dmlc.cli.compile_answer import CompileAnswer
 
         console.document(CompileAnswer(**fields), ok=ok)
 

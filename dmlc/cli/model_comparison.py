@@ -7,20 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 
 from dmlc import api
-from dmlc.cli.next_steps import NextStep
-from dmlc.cli.placement_view import CopiesFacts
-from dmlc.cli.signatures import SignatureFacts
 from dmlc.inference.model_facts import types_by_name
 from dmlc.ir import TensorType
 from dmlc.ir.answers import Answer, Size
 from dmlc.placement.report import Placement, placement
-from dmlc.placement.requirements import RequirementFacts
 from dmlc.placement.statistics import Statistics, statistics
 from dmlc.targets import Target
-from dmlc.verifying.verdict import VerdictFacts
 
 
 class ModelColumn(Struct, frozen=True):
@@ -92,44 +87,6 @@ class ModelSize(Answer, frozen=True):
         """Return the facts about a model."""
         unknown = {} if side.placed is not None else dict.fromkeys(("on_cpu", "copies", "fused_graphs"))
         return cls.of(side.facts, bytes=side.size, **unknown)
-
-
-class ProfileFacts(Answer, frozen=True):
-    """A model for one combination of sizes; ``before`` is null if no model of the program as written can be made."""
-
-    sizes: dict[str, int]
-    file: str
-    opset: int
-    bytes: int
-    before: ModelSize | None
-    after: ModelSize
-
-
-class CompileAnswer(SignatureFacts, frozen=True, kw_only=True):
-    """The result of a compilation. A result that differs from its source has no more than its ``verification``.
-
-    ``before`` to ``transfers`` are about ONNX models. ``profiles`` are the files of ``--profile``, ``output`` is their
-    index then.
-    """
-
-    output: str
-    written: bool
-    kind: str
-    target: str
-    opset: int | UnsetType = UNSET
-    nodes: int | UnsetType = UNSET
-    bytes: int | UnsetType = UNSET
-    notes: list[str] | UnsetType = UNSET
-    rewrites: int | UnsetType = UNSET
-    before: ModelSize | UnsetType | None = UNSET
-    after: ModelSize | UnsetType = UNSET
-    next: list[NextStep] | UnsetType = UNSET
-    requires: RequirementFacts | UnsetType = UNSET
-    transfers: CopiesFacts | UnsetType = UNSET
-    profiles: list[ProfileFacts] | UnsetType = UNSET
-    seconds: float | UnsetType = UNSET
-    diff: str | UnsetType = UNSET
-    verification: VerdictFacts | list[VerdictFacts] | UnsetType = UNSET
 
 
 def compared_facts(found: ModelComparison) -> dict[str, Any]:

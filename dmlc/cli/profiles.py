@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from dmlc import api
+from dmlc.cli.compile_answer import CompileAnswer, ProfileFacts
 from dmlc.cli.compile_view import first_line
 from dmlc.cli.console import Console, UsageError
 from dmlc.cli.counts import as_written
-from dmlc.cli.model_comparison import CompileAnswer, ProfileFacts, compare, compared_facts
+from dmlc.cli.model_comparison import compare, compared_facts
 from dmlc.cli.source import compile_keywords, compile_source, open_source
 from dmlc.diagnostics import Diagnostic
 from dmlc.diagnostics.counted import counted

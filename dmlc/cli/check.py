@@ -28,6 +28,7 @@ from dmlc.cli.library_page import LibraryAnswer, show_library
 from dmlc.cli.loading import begin_loading
 from dmlc.cli.many import run_each
 from dmlc.cli.next_steps import NextStep, requires_line, steps_text
+from dmlc.cli.node_data import check_node_data, write_node_data
 from dmlc.cli.options import add_report_options, add_sources
 from dmlc.cli.paste import pasteable
 from dmlc.cli.placement_view import CopiesFacts, NodeFacts, placement_facts
@@ -98,6 +99,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_sources(parser)
     add_fix(parser)
     add_sized_inputs(parser)
+    help = "write where each node of one SRC runs, as node data for Model Explorer"
+    parser.add_argument("--node-data", metavar="OUT.json", help=help)
     add_compile_options(parser)
     add_report_options(parser, ("text", "json", "sarif", "github"))
 
@@ -115,6 +118,8 @@ class _Findings(Struct, frozen=True):
 
 def run(args: argparse.Namespace, console: Console) -> int:
     check_fix(args)
+    if args.node_data is not None:
+        check_node_data(args)
     write = _WRITERS.get(args.format)
     if write is None:
         return run_each(args, console, _check)
@@ -288,6 +293,8 @@ def _show(args: argparse.Namespace, console: Console, found: _Findings) -> int:
         if unchecked:
             fields["unchecked"] = unchecked
             console.say(f"note: {unchecked}")
+    if args.node_data is not None:
+        write_node_data(args.node_data, result, console)
     console.document(CheckAnswer(**fields), ok=code == 0)
     return code
 

@@ -188,7 +188,7 @@ def mean_variance_norm(
     epsilon: float = 1e-05,
     variance: bool = True,
 ) -> Tensor:
-    """(x - mean) / sqrt(variance + epsilon) over the axes together; the variance is that of the population."""
+    """(x - mean) / sqrt(variance + epsilon) over the axes together; the variance is the population's."""
 
 def layer_norm(
     x: TensorLike,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
-from textwrap import wrap
 from typing import Any, TypedDict
 
 from dmlc.diagnostics.code import Severity
@@ -13,8 +12,6 @@ from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.diagnostic import Diagnostic, OfNodes
 from dmlc.diagnostics.render import painter, render
 
-#: The columns of a line, where it is about nodes.
-_WIDTH = 100
 #: Names and operators that a group shows, unless all are asked for.
 _MOST = 3
 
@@ -67,18 +64,11 @@ def _help(diagnostic: Diagnostic) -> str:
 
 def _group_text(diagnostic: Diagnostic, about: OfNodes, paint: Any, *, verbose: bool) -> str:
     head, file = f"{diagnostic.severity}[{diagnostic.code.id}]", f"{diagnostic.file}: " if diagnostic.file else ""
-    first, *rest = _wrapped(f"{head}: {file}{diagnostic.message}")
-    out = paint(head, diagnostic.severity) + paint(first.removeprefix(head), "bold") + "\n"
-    out += "".join(f"{paint(line, 'bold')}\n" for line in rest)
+    out = paint(head, diagnostic.severity) + paint(f": {file}{diagnostic.message}", "bold") + "\n"
     out += "".join(f"  {line}\n" for line in _node_lines(about, verbose=verbose))
     for note in diagnostic.notes if verbose else ():
         out += f"  {paint('=', 'gutter')} note: {note}\n"
     return str(out)
-
-
-def _wrapped(text: str) -> list[str]:
-    """The text in lines of at most ``_WIDTH`` columns, names apart."""
-    return wrap(text, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def _node_lines(about: OfNodes, *, verbose: bool) -> list[str]:

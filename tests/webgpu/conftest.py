@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from dmlc.diagnostics import DmlcError
+from dmlc.runtime.hosts import WORKER
 
 os.environ.setdefault("ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER", "1")
 _TESTS = Path(__file__).parents[1]
@@ -49,3 +51,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         raise RuntimeError(f"WebGPU: {reason}")
     for item in marked if reason else ():
         item.add_marker(pytest.mark.skip(reason=f"WebGPU: {reason}"))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def own_worker() -> Iterator[None]:
+    """The driver counts for the limit on memory of the process that has loaded it, so that no other test uses that."""
+    yield
+    WORKER.stop()

@@ -17,7 +17,7 @@ from dmlc.workers.sessions import ProviderMissing, is_software, webgpu_device
 
 @dataclass(frozen=True, slots=True)
 class WebGPUDevice:
-    """The device of the provider: ``version`` is that of the plugin, empty where ONNX Runtime has the provider itself.
+    """The device of the provider. ``version`` is the plugin's, empty where ONNX Runtime has the provider itself.
     ``software`` is a driver that computes on the CPU. ``runs`` and ``f16`` report whether it computed a sum of f32 and
     of f16."""
 

@@ -78,7 +78,7 @@ _registered: set[str] = set()
 
 
 def webgpu_device(library: Any) -> Any:
-    """Register the plugin, if this process has not, and return its device: that of a GPU where there is one.
+    """Register the plugin, if this process has not, and return its device: a GPU where there is one.
 
     ONNX Runtime lists the provider without a device too, and then takes the CPU's. Raises ``ProviderMissing``.
     """

@@ -47,6 +47,7 @@ class OrtModel:
         self._model = model if isolated else ModelProto()  # one in this process is loaded once
         self._settings: dict[str, Any] = {"backend": backend, "level": level, "folder": where}
         self._settings |= {"disabled": list(disabled), "threads": threads, "dims": dict(dims or {}), "whole": whole}
+        self._settings["arena"] = not isolated
         self._host = host_of(model, folder, backend) if isolated else HERE
         self._key, self._generation = next(KEYS), 0
         self._load(model)

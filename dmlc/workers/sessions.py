@@ -44,8 +44,9 @@ def session_settings(library: Any, settings: dict[str, Any]) -> tuple[Any, list[
 
     ``backend`` is ``cpu``, ``dml`` or ``webgpu``. ``level`` is ``all``, ``basic`` or ``none``, of graph optimizations,
     without the optimizers that ``disabled`` names. ``threads`` are those of a node, None for one each core. ``folder``
-    is where external data lies, ``dims`` fixes free dimensions by name, ``whole`` refuses nodes for the CPU. Raises
-    ``ProviderMissing``.
+    is where external data lies, ``dims`` fixes free dimensions by name, ``whole`` refuses nodes for the CPU. Without
+    ``arena``, nothing stays allocated for later runs: after an allocation that failed, ONNX Runtime's arena takes for
+    the next one nearly all that the limit leaves. Raises ``ProviderMissing``.
     """
     own = _PROVIDERS[settings["backend"]]
     if _WEBGPU in own:
@@ -63,6 +64,7 @@ def session_settings(library: Any, settings: dict[str, Any]) -> tuple[Any, list[
         options.intra_op_num_threads, options.inter_op_num_threads = settings["threads"], 1
     if settings.get("folder") is not None:
         options.add_session_config_entry(_WEIGHTS_FOLDER, settings["folder"])
+    options.enable_cpu_mem_arena = settings.get("arena", True)
     if settings.get("whole"):
         options.add_session_config_entry(_NO_FALLBACK, "1")
     for name, size in (settings.get("dims") or {}).items():

@@ -180,10 +180,12 @@ def _of_sizes(
         return error
     fixed = copy.deepcopy(model.graph.input)
     without: set[str] = set()
+    help = "give it sizes that fit together"
     try:
         del model.graph.input[:]
         model.graph.input.extend(declared)
-        importers.import_model(model, folder=folder, limits=options.limits, runs=True)
+        free = importers.import_model(model, folder=folder, limits=options.limits, runs=True)
+        help = _near_sizes(free, model, folder, options) or help
     except DmlcError as other:
         without = {d.message for d in other.diagnostics}
     finally:
@@ -193,9 +195,21 @@ def _of_sizes(
     if not new:
         return None
     text = f"the model does not take {', '.join(given)}: {new[0]}"
-    return fail(
-        SHAPE_DOES_NOT_FIT if options.shapes else runs.BAD_BINDING, text, help="give it sizes that fit together"
-    )
+    return fail(SHAPE_DOES_NOT_FIT if options.shapes else runs.BAD_BINDING, text, help=help)
+
+
+def _near_sizes(free: Graph, model: onnx.ModelProto, folder: Path | None, options: Options) -> str:
+    """The option that gives the next larger sizes that the model takes; empty where none are found."""
+    from dmlc import importers
+
+    for unit in () if options.shapes else (2, 4, 8, 16, 32, 64, 128):
+        sizes = {name: max(1, -(-size // unit)) * unit for name, size in options.bind.items()}
+        if free.takes(sizes):
+            with suppress(DmlcError):
+                importers.import_model(model, folder=folder, binding=sizes, limits=options.limits, runs=True)
+                words = " ".join(f"--bind {name}={size}" for name, size in sizes.items())
+                return f"give it sizes that fit together: {option(words, f'bind={sizes}')}"
+    return ""
 
 
 def _defined_at(model: onnx.ModelProto, options: Options, *, asked: bool) -> tuple[onnx.ModelProto, list[str]]:

@@ -19,6 +19,7 @@ from dmlc.cli.inputs import add_inputs, feeds_of, given_inputs
 from dmlc.cli.options import add_report_options, add_source
 from dmlc.cli.source import compile_source, open_source
 from dmlc.diagnostics.counted import counted
+from dmlc.diagnostics.diagnostic import naming
 from dmlc.ir.fixed_shapes import FixedShape, shape_text
 from dmlc.runtime import bench, bench_nodes
 from dmlc.runtime.session import has_directml, onnxruntime, session_options
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     backend = args.provider or ("dml" if has_directml() else "cpu")
     session_options(backend)  # reports what is missing before the work
     source = open_source(args)
-    with console.progress(args.source) as progress:
+    with console.progress(args.source) as progress, naming(args.source):
         program = compile_source(args, source=source, progress=progress)
         feeds: dict[str, Any] = feeds_of(args, given, program)
         sizes = bench.fed_sizes(api.emitted(program, "onnx"), feeds, program.source_model)

@@ -30,7 +30,6 @@ from dmlc.cli.many import run_each
 from dmlc.cli.next_steps import NextStep, requires_line, steps_text
 from dmlc.cli.node_data import check_node_data, write_node_data
 from dmlc.cli.options import add_report_options, add_sources
-from dmlc.cli.paste import pasteable
 from dmlc.cli.placement_view import CopiesFacts, NodeFacts, placement_facts
 from dmlc.cli.schemas import CommandFailure
 from dmlc.cli.signatures import SignatureFacts, signature_facts
@@ -38,6 +37,7 @@ from dmlc.cli.source import STDIN, compile_keywords, compile_source, is_model, o
 from dmlc.diagnostics import Diagnostic, DmlcError, judged, refuses
 from dmlc.diagnostics.catalogue.advice import ON_CPU
 from dmlc.diagnostics.grouping import grouped
+from dmlc.diagnostics.paste import pasteable
 from dmlc.ir.answers import Size
 from dmlc.passes.unknown_ranks import unknown_ranks
 from dmlc.placement.advice import PLACEMENT_CODES, diagnose

@@ -15,11 +15,11 @@ from dmlc.cli.counts import nodes_after
 from dmlc.cli.inputs import sized_inputs
 from dmlc.cli.layout import WIDTH, terminal_width, wrapped
 from dmlc.cli.next_steps import NextStep, sizes_step
-from dmlc.cli.paste import pasteable
 from dmlc.cli.placement_view import kind_of_verdict, placement_text
 from dmlc.cli.source import STDIN, is_model
 from dmlc.diagnostics import Diagnostic
 from dmlc.diagnostics.counted import counted
+from dmlc.diagnostics.paste import pasteable
 from dmlc.placement.advice import PLACEMENT_CODES
 from dmlc.placement.node import CPU, FOLDED, OF_SHAPES, OPEN_SIZES, PROVIDER, UNKNOWN
 from dmlc.placement.node_placement import NodePlacement

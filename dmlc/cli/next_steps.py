@@ -8,8 +8,8 @@ from dmlc import api
 from dmlc.api.fixed_sizes import FixedSizes, fixed_sizes
 from dmlc.cli.compile_options import option_words
 from dmlc.cli.layout import wrapped
-from dmlc.cli.paste import pasteable
 from dmlc.diagnostics.counted import counted
+from dmlc.diagnostics.paste import pasteable
 from dmlc.ir import Array
 from dmlc.ir.answers import Answer
 from dmlc.ir.fixed_shapes import FixedShape

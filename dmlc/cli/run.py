@@ -23,6 +23,7 @@ from dmlc.cli.layout import table
 from dmlc.cli.options import add_report_options, add_source
 from dmlc.cli.source import compile_source
 from dmlc.diagnostics import DmlcError
+from dmlc.diagnostics.diagnostic import naming
 from dmlc.ir import Array, TensorType, as_dtype
 from dmlc.ir.answers import Answer, Real
 from dmlc.runtime import files
@@ -94,7 +95,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     checked = program.signature.ranges and not args.trust_ranges
     backend = args.backend or program.default_backend()
     start = time.perf_counter()
-    with console.progress(args.source) as progress:
+    with console.progress(args.source) as progress, naming(args.source):
         progress("running")
         outputs = program.run(feeds, backend=backend, check_ranges=bool(checked))
     if not program.target.runs_on_cpu and backend != "dml":

@@ -1,10 +1,11 @@
-"""Weights and attributes that differ between two models, named whatever the numbers say: no input may reach them."""
+"""Weights, attributes and operator counts that differ between two models: no input may reach what they change."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from onnx import NodeProto, defs
+from onnx import ModelProto, NodeProto, defs
 from onnx.defs import SchemaError
 
 from dmlc.debugging.constants import Constant, compared
@@ -13,21 +14,31 @@ from dmlc.debugging.insides import Inside
 from dmlc.diagnostics import DmlcError
 from dmlc.diagnostics.counted import counted
 from dmlc.onnx_schema.domains import imported_versions, plain_domain
+from dmlc.onnx_schema.nested import graphs_of
+from dmlc.placement.node_counts import is_constant
 
 #: Names in a note.
 _SHOWN = 3
 
 
-def unlike_parts(a: Inside, b: Inside) -> tuple[str, ...]:
-    """Notes on two ONNX models: constants of one name and type with other elements, and nodes of one name and operator
-    with other attributes. None for anything else."""
+def unlike_parts(a: Inside, b: Inside, *, is_compiled: bool, shown_by: str) -> tuple[str, ...]:
+    """Notes on two ONNX models: constants of one name and type with other elements, nodes of one name and operator with
+    other attributes, and operators that are there another number of times. None for anything else.
+
+    Operators are not counted in a ``b`` that ``is_compiled`` from ``a``. ``shown_by`` is the command that shows more.
+    """
     if a.model is None or b.model is None:
         return ()
-    out = list(_weights(a.constants, b.constants))
-    versions = imported_versions(a.model.opset_import), imported_versions(b.model.opset_import)
-    others = _named(b.model.graph.node)
+    out = [*_weights(a.constants, b.constants), *_attributes(a.model, b.model)]
+    out += [] if is_compiled else _operators(a.model, b.model)
+    return tuple(f"{note}; {shown_by} shows it" if shown_by else note for note in out)
+
+
+def _attributes(a: ModelProto, b: ModelProto) -> Iterator[str]:
+    versions = imported_versions(a.opset_import), imported_versions(b.opset_import)
+    others = _named(b.graph.node)
     changed = []
-    for name, node in _named(a.model.graph.node).items():
+    for name, node in _named(a.graph.node).items():
         if name in others:
             details = attribute_details(node, others[name], *versions)
             moved = _moved(node, others[name], *versions) if details else frozenset()
@@ -35,8 +46,24 @@ def unlike_parts(a: Inside, b: Inside) -> tuple[str, ...]:
             changed += [f"{name} ({', '.join(details)})"] if details else []
     if changed:
         verb = "has" if len(changed) == 1 else "have"
-        out.append(f"{counted(len(changed), 'node')} {verb} other attributes: {_listed(changed)}")
-    return tuple(f"{note}; dmlc diff A B shows it" for note in out)
+        yield f"{counted(len(changed), 'node')} {verb} other attributes: {_listed(changed)}"
+
+
+def _operators(a: ModelProto, b: ModelProto) -> Iterator[str]:
+    """The operators whose numbers differ, the largest difference first; constants are not counted."""
+    before, after = (Counter(_operators_in(model.graph.node)) for model in (a, b))
+    differing = [name for name in before | after if before[name] != after[name]]
+    differing.sort(key=lambda name: (-abs(before[name] - after[name]), name))
+    if differing:
+        yield f"operator counts differ: {_listed([f'{name} {before[name]} -> {after[name]}' for name in differing])}"
+
+
+def _operators_in(nodes: Iterable[NodeProto]) -> Iterator[str]:
+    for node in nodes:
+        if not is_constant(node):
+            yield node.op_type
+        for inner in graphs_of(node):
+            yield from _operators_in(inner.node)
 
 
 def _moved(a: NodeProto, b: NodeProto, versions_a: Mapping[str, int], versions_b: Mapping[str, int]) -> frozenset[str]:

@@ -24,6 +24,7 @@ from dmlc.diagnostics.catalogue.runs import INPUT_NAMES, NO_BACKEND, NOT_CODE, U
 from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.limits import Limits
 from dmlc.diagnostics.parameters import parameters_of
+from dmlc.diagnostics.paste import pasteable
 from dmlc.diagnostics.shown import Rows, Shown
 from dmlc.runtime.feeds import FeedChecker
 from dmlc.runtime.python_file import PythonFile
@@ -204,7 +205,20 @@ class _SideComparison:
             verdict = verify_given(lambda: (left(), right()), dict(inputs), data=data, **how)
         is_named = self.b is not None or self.expected is not None or verdict.status == NOT_VERIFIED
         other = () if is_named else (_other_side(self.a, backends[1]),)
-        return replace(verdict, notes=(*other, *verdict.notes, *_notes(verdict, self.sides)))
+        return replace(verdict, notes=(*other, *verdict.notes, *self._notes(verdict)))
+
+    def _notes(self, verdict: Verdict) -> Iterator[str]:
+        """Parts that differ, and the transformer of ONNX Runtime's own optimizer that changes the numbers of B."""
+        if len(self.sides) < 2:
+            return
+        paths = [os.fspath(each) for each in (self.a, self.b) if isinstance(each, (str, os.PathLike))]
+        shown_by = option(f"dmlc diff {pasteable(paths)}" if len(paths) == 2 else "", "dmlc.diff(a, b)")
+        yield from unlike_parts(*self.sides, is_compiled=self.b is None, shown_by=shown_by)
+        names = [each.name for each in verdict.outputs if any(reason == BY_OPTIMIZER for reason, _ in each.reasons)]
+        if names and verdict.case is not None:
+            what = blamed_transformer(self.sides[1].subject, verdict.case, names) or "optimizer"
+            unlike = f"ONNX Runtime's own {what} changes the numbers of B"
+            yield f"{unlike}: dmlc compile writes a model that it does not change"
 
     def _take_results(self, path: Path) -> None:
         """Take the inputs and the expected outputs of an ``.npz`` file, and no B."""
@@ -220,18 +234,6 @@ def _other_side(a: SideSource, backend: str | None) -> str:
     if backend is None:
         return f"{name} was compared with what dmlc compile makes of it for directml"
     return f"{name} was compared with itself on {backend}"
-
-
-def _notes(verdict: Verdict, sides: Sequence[Inside]) -> Iterator[str]:
-    """Parts that differ, and the transformer of ONNX Runtime's own optimizer that changes the numbers of the result."""
-    if len(sides) < 2:
-        return
-    yield from unlike_parts(*sides)
-    names = [each.name for each in verdict.outputs if any(reason == BY_OPTIMIZER for reason, _ in each.reasons)]
-    if names and verdict.case is not None:
-        found = blamed_transformer(sides[1].subject, verdict.case, names)
-        what = found or "optimizer"
-        yield f"ONNX Runtime's own {what} changes the numbers of B: dmlc compile writes a model that it does not change"
 
 
 def _location_of(verdict: Verdict, sides: Sequence[Inside], tolerance: Tolerance | None) -> tuple[Location | None, str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from dmlc.diagnostics.code import Code, Severity
 from dmlc.diagnostics.fix import Fix, Help, fix_of, sentences
+from dmlc.diagnostics.paste import pasteable
 from dmlc.diagnostics.source import Span
 
 
@@ -83,8 +84,11 @@ class Diagnostic:
         return replace(self, labels=tuple(labels), notes=notes, file="")
 
     def in_file(self, name: str) -> Diagnostic:
-        """The diagnostic with the file that it is about, if no label or earlier call says it already."""
-        return self if not name or self.labels or self.file else replace(self, file=name)
+        """The diagnostic with the file that it is about, unless it has one; commands of its help name the file."""
+        if not name or self.file:
+            return self
+        help = self.help.replace(" SRC ", f" {pasteable([name])} ")
+        return replace(self, file="" if self.labels else name, help=help)
 
 
 def judged(diagnostics: Iterable[Diagnostic], *, strict: bool) -> tuple[Diagnostic, ...]:

@@ -499,6 +499,13 @@ class Graph(Shown):
         bound = binding or {}
         return self._clone(bound, self.dims.without(bound))
 
+    def takes(self, binding: Mapping[str, Dim]) -> bool:
+        """Return whether no rule is broken at these sizes of the dims."""
+        try:
+            return bool(self.clone(binding))
+        except OpError:
+            return False
+
     def _clone(self, bound: Mapping[str, Dim], dims: DimTable) -> Graph:
         out = Graph(self.name, opset=self.opset)
         out.dims = dims

@@ -235,5 +235,5 @@ def _told(model: ModelProto, names: Sequence[str] = ()) -> Iterator[None]:
     except Exception as error:  # onnxruntime's exceptions have no common base class
         text = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", " ".join(str(error).split()))
         text = _PLACE.sub(lambda found: names[int(found[1])] if names else found[0], text)
-        help = opset_help(model, text) or "dmlc check prints the rows of the tables for the model"
+        help = opset_help(model, text) or "dmlc check SRC prints the rows of the tables for the model"
         raise fail(codes.RUNTIME_FAILED, f"ONNX Runtime refuses the model or fails: {text}", help=help) from None

@@ -144,6 +144,8 @@ def test_bound_sizes_that_a_node_refuses_are_not_the_models_fault() -> None:
     found = refused(source, bind={"N": 2, "M": 3})
     assert found.code.id == "E0555"
     assert found.message.startswith("the model does not take N=2, M=3: node Add v: ")
+    assert found.help == "give it sizes that fit together: bind={'N': 4, 'M': 4}"
+    assert {array.shape[0] for array in dmlc.compile(source, target="numpy").random_feeds(0).values()} == {4}
 
 
 def test_bound_sizes_that_a_table_does_not_have_are_refused() -> None:

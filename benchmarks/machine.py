@@ -7,7 +7,8 @@ import platform
 import time
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
+
+from dmlc.api.tuning import processor_name
 
 _LIBRARIES = ("dmlc", "onnxruntime", "onnx", "numpy", "lark", "onnxsim", "onnxslim", "jax", "torch", "numba")
 
@@ -17,7 +18,7 @@ def machine() -> dict[str, str]:
     out = {
         "date": datetime.now(UTC).date().isoformat(),
         "system": platform.platform(),
-        "processor": _processor(),
+        "processor": processor_name(),
         "cores": str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()),
         "load": f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown",
         "python": platform.python_version(),
@@ -41,12 +42,3 @@ def _loop() -> float:
             table[n % 1000] = (n, str(n))
         best = min(best, time.perf_counter() - start)
     return best
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import gc
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from benchmarks.records import Case, Settings
-
-#: A sample is at least so long, so that the clock does not count.
-_SAMPLE = 2e-4
-#: Rounds go on until each variant has met its least time so often, give or take that part of it, and so many rounds in
-#: a row have found no lesser one: else it is luck which of them ran while the rest of the machine was still. But no
-#: longer than this.
-_MET, _CLOSE, _STILL, _MOST_SECONDS = 3, 0.02, 10, 5.0
-#: A shorter run is made once untimed before each sample, so that it finds in the caches what it leaves there itself,
-#: not what the variant before it left.
-_SHORT = 0.02
+from dmlc.workers.sessions import race
 
 
 class Runner(Protocol):
@@ -52,52 +41,6 @@ class Deferred:
 
     def made(self) -> Runner:
         return self._make(*self._arguments)
-
-
-def race(runs: Mapping[str, Callable[[], object]], rounds: int) -> tuple[dict[str, float], float]:
-    """The least seconds of a call, over interleaved rounds of which every other one goes backwards.
-
-    There are more rounds than asked for while least times are not certain; one round is one. How certain they are in
-    the end is the second result, the noise: of the variant that met its least time least well, how many times that the
-    next ones took.
-    """
-    once = {name: min(_timed(run, 1) for _ in range(3)) for name, run in runs.items()}
-    repeats = {name: max(1, int(_SAMPLE / max(seconds, 1e-7))) for name, seconds in once.items()}
-    least: dict[str, list[float]] = {name: [] for name in runs}
-    order = list(runs)
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        end, done, still = time.perf_counter() + _MOST_SECONDS, 0, 0
-        while done < rounds or (rounds > 1 and not _certain(least, still) and time.perf_counter() < end):
-            falls = False
-            for name in order:
-                if once[name] < _SHORT:
-                    runs[name]()
-                seconds, before = _timed(runs[name], repeats[name]), least[name]
-                falls |= not before or seconds < before[0] * (1 - _CLOSE)
-                least[name] = sorted((*before, seconds))[:_MET]
-            done, still = done + 1, 0 if falls else still + 1
-            order.reverse()
-    finally:
-        if enabled:
-            gc.enable()
-    noise = max((times[-1] / times[0] for times in least.values()), default=1.0)
-    return {name: times[0] for name, times in least.items()}, noise
-
-
-def _certain(least: Mapping[str, Sequence[float]], still: int) -> bool:
-    """True if more rounds would hardly find less; ``still`` of them have found none."""
-    return still >= _STILL and all(times[-1] <= times[0] * (1 + _CLOSE) for times in least.values())
-
-
-def _timed(run: Callable[[], object], times: int) -> float:
-    """The seconds of a call, over so many."""
-    count = range(times)
-    start = time.perf_counter()
-    for _ in count:
-        run()
-    return (time.perf_counter() - start) / times
 
 
 def contest(

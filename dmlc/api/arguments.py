@@ -125,6 +125,12 @@ KINDS: Mapping[str, ArgumentKind] = {
     "check": ArgumentKind(
         lambda value: value is None or isinstance(value, str) or callable(value), "a command or a function"
     ),
+    "tune_seconds": COUNT,
+    "tuning": ArgumentKind(
+        lambda value: value is None or _is_path(value),
+        "the path of a file",
+        convert=lambda value: value and os.fspath(value),
+    ),
     "state": ArgumentKind(lambda value: value is None or _is_path(value), "the path of a file"),
     "output_path": ArgumentKind(lambda value: value is None or _is_path(value), "the path of a folder"),
     "written": ArgumentKind(lambda value: value is None or _is_path(value), "the path of a file"),

@@ -22,12 +22,20 @@ from dmlc.runtime.profiles import dim_places
 def compiled(source: ProgramSource, options: Options, *, asked: bool) -> Program:
     """Compile a source; ``asked`` says that the opset is the one that the user asks for. Raises ``DmlcError``."""
     choice = choice_of(options.model, options.include)
+    tuner = None
+    if options.tune or options.tuning is not None:
+        from dmlc.api.tuning import TimedLowerings
+
+        tuner = TimedLowerings(options)
+        options = replace(options, tuner=tuner)
     with naming(name_of(source)):
         program = _program(source, choice, options, asked=asked)
         program.profiles = _profiles(source, choice, program, options, asked=asked)
         for one in program.profiles.values() if options.profiles else [program]:
             if options.strict and refuses(found := one.problems(strict=True)):
                 raise DmlcError(found)
+    if tuner is not None:
+        tuner.save()
     return program
 
 

@@ -26,6 +26,9 @@ def compile(
     allow: Sequence[Literal["exact", "reassociates", "range"]] = (),
     skip_rules: Collection[str] = (),
     only_rules: Collection[str] | None = None,
+    tune: bool = False,
+    tune_seconds: int = 60,
+    tuning: str | os.PathLike[str] | None = None,
     f64: Literal["f32"] | None = None,
     accumulate: Literal["f32"] | None = None,
     fuse: Sequence[Literal["attention"]] = (),
@@ -53,6 +56,9 @@ def compile(
         allow: also rewrites that are equal only under a precondition on values
         skip_rules: a rewrite that must not fire
         only_rules: the only rewrite that may fire; mandatory rules always do
+        tune: time the lowerings of each node on this machine's device, and take the fastest
+        tune_seconds: the most seconds that timing takes (default: 60)
+        tuning: take the lowerings that are fastest by the times in this file; tune writes it
         f64: compute f64 in f32; inputs and outputs keep their types
         accumulate: compute in f32 the squares and products of f16 that are summed
         fuse: also make attention one operator (directml)

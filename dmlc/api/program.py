@@ -30,7 +30,7 @@ from dmlc.ir.collector import collector_paused
 from dmlc.ir.removed import Removal, removals
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE
 from dmlc.passes.manager import LedgerEntry, PassContext, PassManager, Remark
-from dmlc.passes.options import Options
+from dmlc.passes.options import Options, Tuner
 from dmlc.passes.pipeline import fusions, narrowed, run_passes
 from dmlc.runtime import files
 from dmlc.runtime.chosen_outputs import graph_with_outputs, with_outputs
@@ -93,6 +93,11 @@ class Program(Shown):
     @property
     def opset(self) -> int:
         return self._options.opset
+
+    @property
+    def tuner(self) -> Tuner | None:
+        """The times that lowerings were chosen by."""
+        return self._options.tuner
 
     @property
     def allowed(self) -> frozenset[str]:

@@ -83,6 +83,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
         return list_rules(console)
     kind, output = _form(args)
+    if args.tune and args.tuning is None and output != STDOUT and not args.dry_run:
+        args.tuning = str(Path(output).with_suffix(".tuning.json"))
     _check_usage(args, console, kind, output)
     begin_loading(kind, args.target)
     if args.profiles:
@@ -168,6 +170,9 @@ def _check_usage(args: argparse.Namespace, console: Console, kind: str, output: 
             check_apart("a file of --profile", str(path), "SRC", args.source)
         return
     check_apart("OUT", output, "SRC", args.source)
+    if args.tuning is not None:
+        check_apart("--tuning", args.tuning, "SRC", args.source)
+        check_apart("--tuning", args.tuning, "OUT", output)
     if args.ledger is not None:
         if args.ledger == STDOUT:
             raise UsageError("--ledger takes a file; --format json says where the ledger is of use on stdout")
@@ -282,6 +287,8 @@ def _report(
     notes = () if kind == "dml" else _artifact(args, program, kind, output).report
     if kind == "onnx" and program.load_check().unchecked:
         notes = (*notes, program.load_check().unchecked)
+    if program.tuner is not None:
+        notes = (*notes, program.tuner.said())
     fields: dict[str, Any] = {
         **_outcome(program, kind, output, verdict),
         "written": not args.dry_run,

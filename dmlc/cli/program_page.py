@@ -124,7 +124,8 @@ def program_page(
     out += _rewrites_text(program.ledger, verbose=verbose)
     choices = _choices(program)
     if choices:
-        out += "\nlowerings, with their estimated costs on one thread\n"
+        by = "estimated costs on one thread" if program.tuner is None else f"times: {program.tuner.said()}"
+        out += f"\nlowerings, with their {by}\n"
     for (node, reason), spans in choices.items():
         out += f"  {node}: {reason}\n{_lines(spans)}"
     return out + ("\n" + missed_page(misses) if misses else "")

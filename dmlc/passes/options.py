@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Protocol, TypeAlias, get_args, get_origin, get_type_hints
 
 from msgspec import NODEFAULT, Struct, field
 from msgspec.structs import fields, replace
 
 from dmlc.diagnostics.limits import DEFAULTS, Limits
+from dmlc.ir import Dim, Node
 from dmlc.ir.fixed_shapes import FixedShape
 from dmlc.ir.history import CLASSES, RewriteClass
 from dmlc.targets import Target, TargetName, load_target
@@ -71,13 +72,24 @@ class Option(Struct, frozen=True):
         return next((get_args(kind) for kind in kinds if get_origin(kind) is Literal), ())
 
 
+class Tuner(Protocol):
+    """Times of the lowerings of nodes on the device of the target."""
+
+    def times(self, node: Node, classes: Mapping[str, str], sizes: Callable[[Dim], int]) -> Mapping[str, float]:
+        """The nanoseconds of the lowerings of these names and classes at some sizes, of which only those are there that
+        were timed and are right; and under ``noise`` how many times faster one must be to count as faster."""
+
+    def said(self) -> str:
+        """The device, and how much was timed on it."""
+
+
 class Options(Struct, frozen=True, kw_only=True):
     """The target and the settings of a compilation, checked.
 
     Bounds of ``ranges`` are finite or infinite numbers, ``profiles`` the sizes of each program, ``opset`` that of the
     target where the user asks for none. A field that is not declared as an option is set by dmlc: ``profile`` are the
-    bound sizes that a profile gives. With ``decompose`` these operators are written in primitive ones, and no other
-    pass runs.
+    bound sizes that a profile gives, ``tuner`` has the times of lowerings. With ``decompose`` these operators are
+    written in primitive ones, and no other pass runs.
     """
 
     target: Annotated[
@@ -144,6 +156,19 @@ class Options(Struct, frozen=True, kw_only=True):
     only_rules: Annotated[
         Collection[str] | None, Option(REWRITES, "the only rewrite that may fire; mandatory rules always do", "RULE")
     ] = None
+    tune: Annotated[
+        bool, Option(REWRITES, "time the lowerings of each node on this machine's device, and take the fastest")
+    ] = False
+    tune_seconds: Annotated[int, Option(REWRITES, "the most seconds that timing takes (default: 60)", "120")] = 60
+    tuning: Annotated[
+        str | None,
+        Option(
+            REWRITES,
+            "take the lowerings that are fastest by the times in this file; tune writes it",
+            "model.tuning.json",
+            accepts=str | os.PathLike[str],
+        ),
+    ] = None
     f64: Annotated[_F32 | None, Option(NUMBERS, "compute f64 in f32; inputs and outputs keep their types")] = None
     accumulate: Annotated[
         _F32 | None, Option(NUMBERS, "compute in f32 the squares and products of f16 that are summed")
@@ -155,6 +180,7 @@ class Options(Struct, frozen=True, kw_only=True):
         Callable[[str], None] | None, Option("", "called with the name of each pass before it runs")
     ] = None
     profile: Mapping[str, int] = {}
+    tuner: Tuner | None = None
     decompose: frozenset[str] = frozenset()
 
     @property
@@ -171,7 +197,8 @@ class Options(Struct, frozen=True, kw_only=True):
         """The options that rewrites depend on, beside the target and the opset: plain data, which a ledger keeps."""
         groups = (_TARGET, _SIZES, REWRITES, NUMBERS)
         names = [option.name for option in OPTIONS.values() if option.group in groups]
-        found = {name: _plain(getattr(self, name)) for name in names if name not in ("target", "opset", "profiles")}
+        elsewhere = ("target", "opset", "profiles", "tuning")  # the ledger has the lowerings, and no path
+        found = {name: _plain(getattr(self, name)) for name in names if name not in elsewhere}
         found["feature_level"] = self.target.feature_level
         return found | ({"decompose": sorted(self.decompose)} if self.decompose else {})
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from dmlc.ir import Graph
 from dmlc.passes.canonicalize_reduce import CanonicalizeReduce
 from dmlc.passes.compose import Compose
@@ -37,7 +39,9 @@ from dmlc.targets import Target
 
 
 def run_passes(graph: Graph, options: Options, target: Target) -> PassContext:
-    """Run all passes for a target and return what they recorded. Raises ``DmlcError``."""
+    """Run all passes for a target and return what they recorded; for another than that of the options without times.
+    Raises ``DmlcError``."""
+    options = options if target is options.target else replace(options, tuner=None)
     context = PassContext(target, options.opset, options, progress=options.progress)
     same = [condition.left - condition.right for condition in graph.conditions if condition.relation == "=="]
     graph.dims.zeros |= {*same, *(-difference for difference in same)}  # a rewrite may rely on what run time checks
@@ -74,11 +78,11 @@ def default_pipeline(target: Target, options: Options) -> PassManager:
     """
     passes: list[Pass] = [*fusions(options)]
     if target.kernels is not None:
-        passes += [Compose(), *_first_lowerings(target)]
+        passes += [Compose(), *_first_lowerings(target, options)]
         passes.append(FixedPoint((Cse(), CanonicalizeReduce(), Hoist(), Dce())))
     if target.code != "numpy" or options.lower_hardmax:  # NumPy code says hardmax over any axes
         passes.append(LowerHardmax())
-    if target.costs is not None:
+    if _chooses(target, options):
         from dmlc.passes.choose_lowering import ChooseLowering
 
         # A hardmax that is asked for as argmax and one_hot is that first.
@@ -98,9 +102,14 @@ def default_pipeline(target: Target, options: Options) -> PassManager:
     return PassManager((*passes, F16Advice(), QuantizedAdvice()))
 
 
-def _first_lowerings(target: Target) -> Sequence[Pass]:
+def _chooses(target: Target, options: Options) -> bool:
+    """Return whether lowerings are chosen: by costs, or by times of the target's device."""
+    return target.costs is not None or options.tuner is not None
+
+
+def _first_lowerings(target: Target, options: Options) -> Sequence[Pass]:
     """Lowerings by costs whose parts the rewrites around them merge with."""
-    if target.costs is None:
+    if not _chooses(target, options):
         return ()
     from dmlc.passes.choose_lowering import FIRST, ChooseLowering
 

@@ -27,6 +27,7 @@ from dmlc.onnx_schema.nested import graphs_of
 from dmlc.placement.node_counts import is_constant
 from dmlc.runtime.feeds import FeedChecker
 from dmlc.runtime.session import onnxruntime, open_session, opset_help, session_options
+from dmlc.workers.sessions import bound_run
 
 #: Nodes stay apart, so that each is timed (onnxruntime, dml_session_options_config_keys.h).
 _NO_FUSION = ("ep.dml.disable_graph_fusion", "1")
@@ -177,7 +178,8 @@ def median_run(
     session = open_session(model, *session_options(backend, folder=folder))
     run: Callable[[], Any]
     try:
-        run = _bound_run(session, arrays, "dml" if backend == "dml" else "cpu")
+        whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        run = bound_run(onnxruntime(), session, whole, "dml" if backend == "dml" else "cpu")
         on_device = backend != "webgpu"  # its tensors are copied: Python makes none on its device
         run()
     except Exception:  # this ONNX Runtime cannot keep such tensors on the device; it has no class for what it raises
@@ -189,23 +191,6 @@ def median_run(
         if index >= _WARM_UP:
             times.append((time.perf_counter() - start) * 1e6)
     return statistics.median(times), on_device
-
-
-def _bound_run(session: Any, arrays: Mapping[str, Array], device: str) -> Callable[[], Any]:
-    """A run whose inputs lie on the device before the first one and whose outputs stay there."""
-    library = onnxruntime()
-    binding = session.io_binding()
-    for name, array in arrays.items():
-        value = library.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array), device, 0)
-        binding.bind_ortvalue_input(name, value)
-    for output in session.get_outputs():
-        binding.bind_output(output.name, device)
-
-    def run() -> None:
-        session.run_with_iobinding(binding)
-        binding.synchronize_outputs()
-
-    return run
 
 
 def _idle_model() -> ModelProto:

@@ -24,7 +24,8 @@ class OrtModel:
     optimizations without the ``disabled`` optimizers, ``threads`` are those of a node (None for one each core),
     ``dims`` fixes free dimensions by name. ``isolated`` models run in the worker, with limits on time and on memory,
     and are loaded again if it ended. ``whole`` models are refused if a node of them would run on the CPU provider
-    beside another. ``types`` are those of the outputs and ``input_types`` of the inputs, as ONNX Runtime writes them.
+    beside another. ``timed`` ones keep their memory between runs, which ``race`` times. ``types`` are those of the
+    outputs and ``input_types`` of the inputs, as ONNX Runtime writes them.
 
     Raises, here and in ``run``, ``RunFailed`` if ONNX Runtime refuses the model or fails, ``DmlcError`` E0553 if the
     provider is missing, E0560, or if isolated ``NoEvidence``, if ONNX Runtime is missing or broken.
@@ -42,12 +43,13 @@ class OrtModel:
         dims: Mapping[str, int] | None = None,
         isolated: bool = False,
         whole: bool = False,
+        timed: bool = False,
     ) -> None:
         where = None if folder is None else str(folder.absolute())
         self._model = model if isolated else ModelProto()  # one in this process is loaded once
         self._settings: dict[str, Any] = {"backend": backend, "level": level, "folder": where}
         self._settings |= {"disabled": list(disabled), "threads": threads, "dims": dict(dims or {}), "whole": whole}
-        self._settings["arena"] = not isolated
+        self._settings |= {"arena": timed or not isolated, "timed": timed}
         self._host = host_of(model, folder, backend) if isolated else HERE
         self._key, self._generation = next(KEYS), 0
         self._load(model)
@@ -66,10 +68,24 @@ class OrtModel:
         names = list(dict.fromkeys(self.outputs if wanted is None else wanted))
         if not names:  # asked for nothing, ONNX Runtime gives all outputs
             return {}
+        self._stay()
+        return dict(zip(names, self._host.ask("run", self._key, names, dict(inputs)), strict=True))
+
+    @staticmethod
+    def race(models: Sequence[OrtModel], inputs: Mapping[str, Any], most: float) -> tuple[list[float], float]:
+        """The least seconds of a run of each isolated model, in turns for at most about ``most`` seconds; and the noise
+        of that: how many times its least time the one that is least certain took again. Raises ``RunFailed``."""
+        for model in models:
+            model._stay()
+        keys, first = [model._key for model in models], models[0]
+        found, noise = first._host.ask("race", keys, dict(inputs), first._settings["backend"], most)
+        return [found[key] for key in keys], noise
+
+    def _stay(self) -> None:
+        """Load it again where the worker that had it is gone."""
         self._host.start()
         if self._generation != self._host.generation:
             self._load(self._model)
-        return dict(zip(names, self._host.ask("run", self._key, names, dict(inputs)), strict=True))
 
     def _load(self, model: ModelProto) -> None:
         self._host.start()

@@ -10,12 +10,16 @@ version)``, ``("missing", text)`` or ``("failed", text)``.
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import os
 import pickle
 import queue
 import sys
 import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, BinaryIO
 
 #: Key of the folder with the external data of a model given as bytes (onnxruntime_session_options_config_keys.h).
@@ -29,6 +33,16 @@ _PROVIDERS = {"cpu": (), "dml": (_DML,), "webgpu": (_WEBGPU,)}
 _PLUGIN, NO_DEVICE = "onnxruntime_ep_webgpu", "WebGPU device"
 #: Bytes that a run on the CPU provider may take beside the model, and how often it may hold its weights.
 _MEMORY, _COPIES = 4 << 30, 4
+#: Threads that spin between runs would take the cores from the next model.
+_SPINNING = "session.intra_op.allow_spinning"
+#: A sample is at least so long, so that the clock does not count.
+_SAMPLE = 2e-4
+#: Rounds go on until each variant has met its least time so often, give or take that part of it, and so many rounds in
+#: a row have found no lesser one: else it is luck which of them ran while the rest of the machine was still.
+_MET, _CLOSE, _STILL = 3, 0.02, 10
+#: A shorter run is made once untimed before each sample, so that it finds in the caches what it leaves there itself,
+#: not what the variant before it left.
+_SHORT = 0.02
 
 
 class ProviderMissing(Exception):
@@ -46,7 +60,8 @@ def session_settings(library: Any, settings: dict[str, Any]) -> tuple[Any, list[
     without the optimizers that ``disabled`` names. ``threads`` are those of a node, None for one each core. ``folder``
     is where external data lies, ``dims`` fixes free dimensions by name, ``whole`` refuses nodes for the CPU. Without
     ``arena``, nothing stays allocated for later runs: after an allocation that failed, ONNX Runtime's arena takes for
-    the next one nearly all that the limit leaves. Raises ``ProviderMissing``.
+    the next one nearly all that the limit leaves. Threads of a ``timed`` session rest between its runs. Raises
+    ``ProviderMissing``.
     """
     own = _PROVIDERS[settings["backend"]]
     if _WEBGPU in own:
@@ -67,6 +82,8 @@ def session_settings(library: Any, settings: dict[str, Any]) -> tuple[Any, list[
     options.enable_cpu_mem_arena = settings.get("arena", True)
     if settings.get("whole"):
         options.add_session_config_entry(_NO_FALLBACK, "1")
+    if settings.get("timed"):
+        options.add_session_config_entry(_SPINNING, "0")
     for name, size in (settings.get("dims") or {}).items():
         options.add_free_dimension_override_by_name(name, size)
     if _DML in own:  # https://onnxruntime.ai/docs/execution-providers/DirectML-ExecutionProvider.html demands both
@@ -106,6 +123,67 @@ def is_software(device: Any) -> bool:
     return str(getattr(device.device.type, "name", device.device.type)) == "CPU"
 
 
+def bound_run(library: Any, session: Any, arrays: Mapping[str, Any], device: str) -> Callable[[], Any]:
+    """A run whose inputs lie on the device before the first one and whose outputs stay there."""
+    binding = session.io_binding()
+    for name, array in arrays.items():
+        binding.bind_ortvalue_input(name, library.OrtValue.ortvalue_from_numpy(array, device, 0))
+    for output in session.get_outputs():
+        binding.bind_output(output.name, device)
+
+    def run() -> None:
+        session.run_with_iobinding(binding)
+        binding.synchronize_outputs()
+
+    return run
+
+
+def race(runs: Mapping[Any, Callable[[], object]], rounds: int, most: float = 5.0) -> tuple[dict[Any, float], float]:
+    """The least seconds of a call, over interleaved rounds of which every other one goes backwards.
+
+    There are more rounds than asked for while least times are not certain, and ``most`` seconds are not over; one round
+    is one. How certain they are in the end is the second result, the noise: of the variant that met its least time
+    least well, how many times that the next ones took.
+    """
+    once = {name: min(_timed(run, 1) for _ in range(3)) for name, run in runs.items()}
+    repeats = {name: max(1, int(_SAMPLE / max(seconds, 1e-7))) for name, seconds in once.items()}
+    least: dict[Any, list[float]] = {name: [] for name in runs}
+    order = list(runs)
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        end, done, still = time.perf_counter() + most, 0, 0
+        while done < rounds or (rounds > 1 and not _certain(least, still) and time.perf_counter() < end):
+            falls = False
+            for name in order:
+                if once[name] < _SHORT:
+                    runs[name]()
+                seconds, before = _timed(runs[name], repeats[name]), least[name]
+                falls |= not before or seconds < before[0] * (1 - _CLOSE)
+                least[name] = sorted((*before, seconds))[:_MET]
+            done, still = done + 1, 0 if falls else still + 1
+            order.reverse()
+    finally:
+        if enabled:
+            gc.enable()
+    noise = max((times[-1] / times[0] for times in least.values()), default=1.0)
+    return {name: times[0] for name, times in least.items()}, noise
+
+
+def _certain(least: Mapping[Any, Sequence[float]], still: int) -> bool:
+    """True if more rounds would hardly find less; ``still`` of them have found none."""
+    return still >= _STILL and all(times[-1] <= times[0] * (1 + _CLOSE) for times in least.values())
+
+
+def _timed(run: Callable[[], object], times: int) -> float:
+    """The seconds of a call, over so many."""
+    count = range(times)
+    start = time.perf_counter()
+    for _ in count:
+        run()
+    return (time.perf_counter() - start) / times
+
+
 class Requests:
     """The answers to requests; ``sessions`` are kept by the keys that the other side gave them."""
 
@@ -123,6 +201,17 @@ class Requests:
 
     def run(self, key: int, names: list[str], feeds: dict[str, Any]) -> list[Any]:
         return list(self.sessions[key].run(names, feeds))
+
+    def race(self, keys: list[int], feeds: dict[str, Any], backend: str, most: float) -> tuple[dict[int, float], float]:
+        """The least seconds of a run of each session, in turns, and the noise; see ``race``."""
+        runs: dict[int, Callable[[], object]] = {}
+        for key in keys:
+            session = self.sessions[key]
+            if backend == "webgpu":  # Python makes no tensors on its device
+                runs[key] = partial(session.run, None, feeds)
+            else:
+                runs[key] = bound_run(self._library, session, feeds, "dml" if backend == "dml" else "cpu")
+        return race(runs, _MET, most)
 
     def parse(self, model: bytes) -> None:
         """Run the load phase alone: nodes are checked and types inferred; no weights are read, no kernels made."""

@@ -33,12 +33,14 @@ VALUES: dict[str, Any] = {
     "only_rules": ["cse"],
     "progress": print,
 }
+#: Options that go with others.
+BESIDE = {"tune": {"target": "cpu"}}
 #: The groups that a ledger records, apart from the options that its document has elsewhere.
 RECORDED = [
     option.name
     for option in OPTIONS.values()
     if option.group in ("target", "sizes and ranges", REWRITES, NUMBERS)
-    and option.name not in ("target", "opset", "profiles")
+    and option.name not in ("target", "opset", "profiles", "tuning")
 ]
 FLAGS = [option for option in OPTIONS.values() if option.flag]
 
@@ -101,14 +103,21 @@ def test_a_value_of_another_type_is_refused_by_name(name: str) -> None:
 
 @each_row("name", RECORDED)
 def test_the_ledger_records_each_option_as_plain_data(name: str, command_line: Run, tmp_path: Path) -> None:
-    value = value_of(OPTIONS[name])
-    program = dmlc.compile(dmlc.Source(TEXT), **{name: value})
+    value, beside = value_of(OPTIONS[name]), BESIDE.get(name, {})
+    program = dmlc.compile(dmlc.Source(TEXT), **{name: value}, **beside)
     recorded = program.ledger_document()["options"]
     assert set(recorded) == set(RECORDED)
     assert recorded[name] == json.loads(json.dumps(value))
     source, ledger = tmp_path / "m.dml", tmp_path / "ledger.json"
     source.write_text(TEXT)
-    words = [*option_words(name, value), "-o", str(tmp_path / "m.onnx"), "--ledger", str(ledger)]
+    words = [
+        *option_words(name, value),
+        *option_words("target", beside.get("target")),
+        "-o",
+        str(tmp_path / "m.onnx"),
+        "--ledger",
+        str(ledger),
+    ]
     assert command_line("compile", str(source), *words)[0] == 0
     assert json.loads(ledger.read_text("utf-8"))["options"] == recorded
 

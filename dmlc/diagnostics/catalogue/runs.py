@@ -276,6 +276,19 @@ error[E0557]: ONNX Runtime needs DirectML feature level 5.0, not 4.1
     program=False,
 )
 
+BAD_TUNING = declare(
+    "E0569",
+    "times of lowerings cannot be used",
+    """`--tuning` reads a file that `--tune` wrote. It is no such file, or its times are those of another execution
+    provider than the target's.""",
+    example="""
+$ dmlc compile head.dml --tuning head.onnx
+error[E0569]: head.onnx holds no times of lowerings
+""",
+    fixed="$ dmlc compile head.dml --tuning head.tuning.json",
+    program=False,
+)
+
 OUT_OF_MEMORY = declare(
     "E0558",
     "not enough memory to run",

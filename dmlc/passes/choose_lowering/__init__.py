@@ -14,7 +14,7 @@ from dmlc.ir import Graph, Node, Operation
 from dmlc.ir.history import CLASSES
 from dmlc.ops.node_name import node_name
 from dmlc.passes.choose_lowering import arg, extremes, hardmax, log_sum_exp, norm, reduce, softmax
-from dmlc.passes.choose_lowering.plan import Maker, Plan, Sizes, Standing, corners, duration
+from dmlc.passes.choose_lowering.plan import Maker, Plan, Sizes, Standing, corners, ends, spanned
 from dmlc.passes.manager import REASSOCIATES, PassContext, Remark
 from dmlc.passes.rewrite import Match, RewritePass, Rewriter, Rule, names_after
 from dmlc.targets.cost import CostModel
@@ -37,7 +37,8 @@ GROUPS: tuple[Sequence[type[Plan]], ...] = (
 
 
 class ChooseLowering(RewritePass, frozen=True):
-    """Nodes for which there are several lowerings become the one whose estimated cost is least.
+    """Nodes for which there are several lowerings become the one that is fastest by its times, or else its estimated
+    cost.
 
     Where sizes are open, a plan is taken that is no dearer than the node as it stands at every end of their bounds;
     among several the one with the least product of costs. A node that stands as a model says it is left alone where no
@@ -61,7 +62,8 @@ class ChooseLowering(RewritePass, frozen=True):
         return changed
 
     def _groups(self, context: PassContext) -> Sequence[Sequence[type[Plan]]]:
-        return self.groups if context.capabilities.table is not None and context.target.costs is not None else ()
+        chooses = context.target.costs is not None or context.options.tuner is not None
+        return self.groups if context.capabilities.table is not None and chooses else ()
 
 
 def _as_rule(plan: type[Plan]) -> type[Rule[Any]]:
@@ -72,22 +74,34 @@ def _as_rule(plan: type[Plan]) -> type[Rule[Any]]:
 
 
 class _Candidate(Struct, frozen=True):
-    """A plan and its cost at each corner of the bounds, or why it is none."""
+    """A plan and its cost at each corner of the bounds, or why it is none.
+
+    ``times`` are those that were taken there, and ``noise`` how many times faster it must be than the node as it
+    stands to count as faster."""
 
     plan: Plan
     costs: tuple[float, ...] = ()
     reason: str | None = None
     saves_too_little: bool = False
+    times: tuple[float, ...] = ()
+    noise: float = 1.0
+
+    @property
+    def figures(self) -> tuple[float, ...]:
+        """The times where there are some, else the costs."""
+        return tuple([time * self.noise for time in self.times]) or self.costs
 
     @property
     def total(self) -> float:
-        return math.prod(self.costs)
+        return math.prod(self.figures)
 
     def __str__(self) -> str:
         if self.reason is not None:
             return f"{self.plan.name}: {self.reason}"
-        costs = " to ".join(dict.fromkeys(map(duration, (min(self.costs), max(self.costs)))))
-        return f"{self.plan.name} {costs}" + " (less, but not surely)" * self.saves_too_little
+        said = f"{self.plan.name} {spanned(self.times or self.costs)}"
+        if self.times and self.costs:
+            said += f" (estimated {spanned(self.costs)})"
+        return said + " (less, but not surely)" * self.saves_too_little
 
 
 class _Chooser:
@@ -103,10 +117,8 @@ class _Chooser:
         self.seen: dict[Any, tuple[list[_Candidate], _Candidate]] = {}
 
     @property
-    def _costs(self) -> CostModel:
-        costs = self.context.capabilities.costs
-        assert costs is not None
-        return costs
+    def _costs(self) -> CostModel | None:
+        return self.context.capabilities.costs
 
     def run(self) -> bool:
         if not self.index:
@@ -134,7 +146,7 @@ class _Chooser:
             if kind not in self.seen:
                 self.seen[kind] = self._weigh(node, plans)
             candidates, best = self.seen[kind]
-        several = sum(c.reason is None for c in candidates) > 1
+        several = sum(c.reason is None for c in candidates) > 1 and best.figures
         if several and not (isinstance(best.plan, Standing) and _is_made(node, plans)):
             self._remark(node, best, candidates)
         return [] if isinstance(best.plan, Standing) else self._apply(node, best)
@@ -143,9 +155,33 @@ class _Chooser:
         """All candidates, and the best of them."""
         places = list(corners(self.graph, node))
         candidates = [self._candidate(plan, node, places) for plan in plans]
-        candidates = _with_margin(candidates, node, self._costs.margin)
+        timed = self._timed(node, candidates, places)
+        if timed or self._costs is None:
+            candidates = timed or candidates
+        else:
+            candidates = _with_margin(candidates, node, self._costs.margin)
         possible = [c for c in candidates if c.reason is None]
         return candidates, _best(possible, forced=self.context.options.only_rules is not None)
+
+    def _timed(self, node: Node, candidates: Sequence[_Candidate], places: Sequence[Sizes]) -> list[_Candidate]:
+        """The candidates with the times that the device takes; none without a device, and for sizes without a bound."""
+        possible = {c.plan.name: c.plan.class_of(node, self.graph) for c in candidates if c.reason is None}
+        tuner = self.context.options.tuner
+        is_open = any(high == math.inf for _, high in ends(self.graph, node).values())
+        if tuner is None or is_open or len(possible) == 1 or _is_made(node, self.index[node.op]):
+            return []
+        found = [tuner.times(node, possible, at) for at in places]
+        if not all(found):
+            return []
+        out: list[_Candidate] = []
+        for one in candidates:
+            times = tuple([each[one.plan.name] for each in found if one.plan.name in each])
+            noise = 1.0 if isinstance(one.plan, Standing) else max(each["noise"] for each in found)
+            if len(times) == len(found):
+                out.append(replace(one, times=times, noise=noise))
+            else:
+                out.append(replace(one, reason=one.reason or "it makes the same nodes, or no right ones"))
+        return out
 
     def _candidate(self, plan: Plan, node: Node, corners: Sequence[Sizes]) -> _Candidate:
         if not isinstance(plan, Standing):
@@ -156,7 +192,8 @@ class _Chooser:
                 reason = f"it is a rewrite of class {rewrite_class}, which is not allowed here"
             if reason is not None:
                 return _Candidate(plan, reason=reason)
-        return _Candidate(plan, tuple([self._costs.total(plan.steps(node, at)) for at in corners]))
+        costs = self._costs
+        return _Candidate(plan, () if costs is None else tuple([costs.total(plan.steps(node, at)) for at in corners]))
 
     def _apply(self, node: Node, best: _Candidate) -> list[Node]:
         graph, plan = self.graph, best.plan
@@ -208,7 +245,7 @@ def _best(possible: Sequence[_Candidate], *, forced: bool) -> _Candidate:
 
 def _is_sound(one: _Candidate, standing: _Candidate) -> bool:
     """Return whether the candidate costs at most as much as the default lowering for every size."""
-    return all(mine <= plain for mine, plain in zip(one.costs, standing.costs, strict=True))
+    return all(mine <= plain for mine, plain in zip(one.figures, standing.figures, strict=True))
 
 
 def _with_margin(candidates: list[_Candidate], node: Node, margin: float) -> list[_Candidate]:

@@ -41,21 +41,29 @@ class Sizes:
         return tuple([self(d) for d in value.shape])
 
 
-def corners(graph: Graph, *nodes: Node) -> Iterator[Sizes]:
-    """The ends of the bounds of the dims in the types of some nodes."""
+def ends(graph: Graph, *nodes: Node) -> dict[str, tuple[int, float]]:
+    """The bounds of the dims in the types of some nodes, by their names."""
     values = [v for node in nodes for v in (*node.operands, *node.results) if v is not None]
     names = sorted({name for value in values for size in value.shape for name in dim_names(size)})
-    ends = []
-    for name in names:
-        low, high = graph.dims.bounds.get(name) or (graph.dims.least, math.inf)
-        least = max(int(low), 1)
-        ends.append((least, max(least, _OPEN_END) if high == math.inf else max(int(high), 1)))
-    if len(names) > _MOST_DIMS:
-        corners: Iterator[tuple[int, ...]] = iter([tuple([e[0] for e in ends]), tuple([e[1] for e in ends])])
+    bounds = {name: graph.dims.bounds.get(name) or (graph.dims.least, math.inf) for name in names}
+    return {name: (max(int(low), 1), max(high, 1)) for name, (low, high) in bounds.items()}
+
+
+def corners(graph: Graph, *nodes: Node) -> Iterator[Sizes]:
+    """The ends of the bounds of the dims in the types of some nodes."""
+    found = ends(graph, *nodes)
+    rows = [(low, max(low, _OPEN_END) if high == math.inf else int(high)) for low, high in found.values()]
+    if len(rows) > _MOST_DIMS:
+        corners: Iterator[tuple[int, ...]] = iter([tuple([row[0] for row in rows]), tuple([row[1] for row in rows])])
     else:
-        corners = itertools.product(*[dict.fromkeys(e) for e in ends])
+        corners = itertools.product(*[dict.fromkeys(row) for row in rows])
     for corner in corners:
-        yield Sizes(dict(zip(names, corner, strict=True)))
+        yield Sizes(dict(zip(found, corner, strict=True)))
+
+
+def spanned(nanoseconds: Sequence[float]) -> str:
+    """Times as they are read, from the least to the most."""
+    return " to ".join(dict.fromkeys(map(duration, (min(nanoseconds), max(nanoseconds)))))
 
 
 def duration(nanoseconds: float) -> str:

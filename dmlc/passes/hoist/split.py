@@ -23,7 +23,7 @@ from dmlc.ops.reduce import (
     ReduceAttributes,
     Reduction,
 )
-from dmlc.passes.choose_lowering.plan import Cheapest, Sizes, Step, Work, corners, duration
+from dmlc.passes.choose_lowering.plan import Cheapest, Sizes, Step, Work, corners, duration, spanned
 from dmlc.passes.choose_lowering.reduce import chain_steps, reduce_step
 from dmlc.passes.fuse_selection.selections import name_of
 from dmlc.passes.layouts import is_unit
@@ -56,7 +56,7 @@ def record_costs(context: PassContext, rule: str, match: Match, graph: Graph, be
         return
 
     def reason() -> str:
-        old, new = (_span(side) for side in zip(*costs, strict=True))
+        old, new = (spanned(side) for side in zip(*costs, strict=True))
         return f"{rule} {new}, rather than unchanged {old}"
 
     context.remarks.append(Remark("hoist", reason, match.root.spans[:1], node_name(match.root), chosen=True))
@@ -70,10 +70,6 @@ def _costs(context: PassContext, match: Match, graph: Graph, before: Steps, afte
     # A part may have a dim whose size the whole takes from the other parts: the reduction alone does not name it.
     places = corners(graph, match.root, *match.consumed)
     return [(model.total(before(s)), model.total(after(s))) for s in places]
-
-
-def _span(costs: Sequence[float]) -> str:
-    return " to ".join(dict.fromkeys(map(duration, (min(costs), max(costs)))))
 
 
 def reduction_steps(op: Operation, dtype: DType, shape: Sequence[int], axes: Sequence[int]) -> list[Work]:

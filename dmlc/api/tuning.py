@@ -1,0 +1,280 @@
+"""Times of lowerings: read from a file, or taken on the device that will run them, and written for other machines.
+
+A row has no path and no name of a node: an operator, its attributes, the types of its operands, and how long each
+lowering takes at these sizes.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import time
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext, suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
+
+from dmlc import __version__
+from dmlc.api.emission import emit
+from dmlc.codegen.artifact import Artifact
+from dmlc.diagnostics import DmlcError, fail
+from dmlc.diagnostics.catalogue import runs as codes
+from dmlc.diagnostics.counted import counted
+from dmlc.diagnostics.libraries import require
+from dmlc.diagnostics.steps import step
+from dmlc.ir import Dim, Graph, Node, TensorType, Value
+from dmlc.passes.choose_lowering.plan import Standing
+from dmlc.passes.options import Options
+from dmlc.passes.pipeline import run_passes
+from dmlc.placement.report import placement
+from dmlc.runtime import files
+from dmlc.runtime.directml_device import directml_device
+from dmlc.runtime.ort_model import OrtModel
+from dmlc.runtime.random_feeds import random_feeds
+from dmlc.runtime.runnable import NoEvidence, RunFailed
+from dmlc.runtime.session import session_options
+from dmlc.runtime.webgpu import on_software, webgpu_device_facts
+from dmlc.targets import Target
+from dmlc.verifying.comparison import DIFFERENT, compare_values
+from dmlc.verifying.tolerance import EXACT
+
+#: The execution provider of a target, and the backend that runs it.
+_BACKENDS = {None: "cpu", "dml_ep": "dml", "webgpu_ep": "webgpu"}
+#: Attributes that no lowering depends on.
+_IDLE = ("dtype", "keepdims")
+#: A difference of less is none, however still the machine was.
+_LEAST_NOISE = 1.03
+#: The most seconds for one node, and the most bytes of its operands.
+_MOST, _MOST_BYTES = 3.0, 1 << 30
+
+
+class TimedOperation(Struct, frozen=True, omit_defaults=True):
+    """The microseconds of a node's lowerings, and the noise: how many times faster one must be to count as faster.
+
+    ``form`` is the operator that an imported model has it as. A lowering that was not right, or failed, is not there.
+    """
+
+    operator: str
+    attributes: str
+    types: tuple[str, ...]
+    noise: float
+    microseconds: dict[str, float]
+    form: str = ""
+
+
+class Times(Struct, frozen=True, kw_only=True):
+    """The rows of one device."""
+
+    schema: int = 1
+    provider: str
+    device: str
+    onnxruntime: str
+    dmlc: str = __version__
+    rows: list[TimedOperation] = field(default_factory=list)
+
+
+_Key = tuple[str, str, tuple[str, ...], str]
+
+
+class TimedLowerings:
+    """The tuner of a compilation: times from a file and, where they are to be taken, those of this machine's device.
+
+    Raises ``DmlcError`` E0553 where the target's provider or its device is not there,
+    E0569 for a file of something else, E0556 for a target without a provider.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._deadline: float | None = None
+        self._is_over = not options.tune
+        self._forced: dict[_Key, str] = {}
+        self._rows: dict[_Key, TimedOperation] = {}
+        self._measured: set[_Key] = set()
+        self._left: set[_Key] = set()
+        self._backend = _backend(options.target)
+        self._here = _this_device(self._backend) if options.tune else None
+        self._file = self._here or Times(provider=self._backend, device="", onnxruntime="")
+        path = None if options.tuning is None else Path(options.tuning)
+        if path is not None and (path.exists() or not options.tune):
+            self._read(path)
+
+    def _read(self, path: Path) -> None:
+        try:
+            found = msgspec.json.decode(files.read_bytes(path), type=Times)
+        except msgspec.DecodeError:
+            raise fail(codes.BAD_TUNING, f"{path} holds no times of lowerings") from None
+        if found.schema != 1 or found.provider != self._backend:
+            message = (
+                f"{path} has times of {found.provider}, and target {self._options.target.name} runs on {self._backend}"
+            )
+            raise fail(codes.BAD_TUNING, message)
+        of_other = replace(found, rows=[]) != self._file
+        if self._here is not None and of_other:
+            return  # times of another device, or of other versions: all are taken anew
+        self._file = found
+        self._rows = {(row.operator, row.attributes, row.types, row.form): row for row in found.rows}
+
+    def save(self) -> None:
+        """Write the file, if new times were taken. Raises ``DmlcError`` E0421."""
+        if self._measured and self._options.tuning is not None:
+            rows = [self._rows[key] for key in sorted(self._rows)]
+            data = msgspec.json.format(msgspec.json.encode(replace(self._file, rows=rows)), indent=1)
+            files.write_bytes(Path(self._options.tuning), data + b"\n")
+
+    def said(self) -> str:
+        """The device, and how much was timed on it."""
+        device = f"{self._file.device}, ONNX Runtime {self._file.onnxruntime}"
+        taken = f"{counted(len(self._measured), 'lowered operation')} timed" if self._here else "times taken"
+        left = f"; {counted(len(self._left), 'operation')} without times" if self._left else ""
+        return f"{taken} on {device}{left}"
+
+    # --- times
+
+    def times(self, node: Node, classes: Mapping[str, str], sizes: Callable[[Dim], int]) -> Mapping[str, float]:
+        key = _key(node, sizes)
+        if key in self._forced:
+            return {Standing.name: 1.0, self._forced[key]: 0.0, "noise": 1.0}
+        if key not in self._rows and not self._measure(key, node, classes, sizes):
+            self._left.add(key)
+            return {}
+        row = self._rows[key]
+        return {name: each * 1e3 for name, each in row.microseconds.items()} | {"noise": row.noise}
+
+    def _measure(self, key: _Key, node: Node, classes: Mapping[str, str], sizes: Callable[[Dim], int]) -> bool:
+        """Time the lowerings of a node, if there is time left; whether that was done."""
+        now = time.monotonic()
+        self._deadline = self._deadline or now + self._options.tune_seconds
+        operands = [v for v in node.operands if v is not None]
+        size = sum(math.prod(map(sizes, v.shape)) * v.type.dtype.numpy.itemsize for v in operands)
+        if self._is_over or now > self._deadline or size > _MOST_BYTES:
+            return False
+        step(f"timing {node.op.name} of {', '.join(key[2])}")
+        try:
+            made = {name: self._made(key, node, name, sizes) for name in sorted(classes, key=_is_other)}
+            found = None if self._is_over else self._race(made, classes)
+        except KeyboardInterrupt:  # known times are kept
+            self._is_over = True
+            return False
+        except (DmlcError, RunFailed, NoEvidence):
+            return False
+        if found is not None:
+            seconds, noise = found
+            rounded = {name: round(each * 1e6, 3) for name, each in seconds.items()}
+            self._rows[key] = TimedOperation(*key[:3], round(max(noise, _LEAST_NOISE), 3), rounded, key[3])
+            self._measured.add(key)
+        return found is not None
+
+    def _made(self, key: _Key, node: Node, name: str, sizes: Callable[[Dim], int]) -> Artifact:
+        """A model of the node alone in one of its lowerings. Its parts have those of their own times."""
+        graph = Graph("lowering", opset=self._options.opset)
+        operands: list[Value | None] = []
+        for place, value in enumerate(node.operands):
+            kind = None if value is None else TensorType(value.type.dtype, tuple(map(sizes, value.shape)))
+            operands.append(None if kind is None else graph.add_input(f"x{place}", kind))
+        copy = graph.add(node.op, operands, node.attributes)
+        copy.origin = node.origin
+        for place, result in enumerate(copy.results):
+            graph.add_output(f"y{place}", result)
+        self._forced[key] = name
+        try:
+            plain: dict[str, Any] = {
+                "progress": None,
+                "bind": {},
+                "shapes": {},
+                "ranges": {},
+                "profile": {},
+                "skip_rules": (),
+            }
+            run_passes(graph, replace(self._options, tuner=self, **plain), self._options.target)
+        finally:
+            del self._forced[key]
+        return emit("onnx", graph, self._options.target, self._options.opset, "plain")
+
+    def _race(self, made: Mapping[str, Artifact], classes: Mapping[str, str]) -> tuple[dict[str, float], float]:
+        """The seconds of the lowerings that are right, and the noise. The node as it stands comes first."""
+        first = next(iter(made.values()))
+        feeds = random_feeds(first.signature, 0)
+        faults = _faults(first, self._options)
+        models: dict[str, OrtModel] = {}
+        expected: dict[str, Any] = {}
+        for name, artifact in made.items():
+            is_other = artifact is not first
+            if is_other and (artifact.payload == first.payload or _faults(artifact, self._options) > faults):
+                continue
+            with suppress(RunFailed) if is_other else nullcontext():
+                model = OrtModel(artifact.payload, backend=self._backend, isolated=True, timed=True)
+                found = model.run(feeds)
+                expected = expected or found
+                if _same(found, expected, classes[name]):
+                    models[name] = model
+        assert self._deadline is not None
+        left = max(0.1, min(_MOST, self._deadline - time.monotonic()))
+        seconds, noise = OrtModel.race([*models.values()], feeds, left)
+        return dict(zip(models, seconds, strict=True)), noise
+
+
+def _is_other(name: str) -> bool:
+    return name != Standing.name
+
+
+def _same(found: Mapping[str, Any], expected: Mapping[str, Any], rewrite_class: str) -> bool:
+    allowed = frozenset((EXACT, rewrite_class))
+    return all(compare_values(name, a, found[name], allowed).status != DIFFERENT for name, a in expected.items())
+
+
+def _faults(artifact: Artifact, options: Options) -> tuple[int, int]:
+    """The nodes of a model that fail or are wrong on the target, and those that are left to the CPU."""
+    if options.target.provider is None:
+        return 0, 0
+    level = options.target.feature_level or ""
+    report = placement(artifact.payload, options.target, feature_level=level, types=artifact.types)
+    return sum(fault.effect in ("fails", "wrong") for _, fault in report.findings), report.count("cpu")
+
+
+def _key(node: Node, sizes: Callable[[Dim], int]) -> _Key:
+    said = [f"{name}={value}" for name, value in asdict(node.attributes).items() if name not in _IDLE]
+    types = [f"{v.type.dtype}{[*map(sizes, v.shape)]}" for v in node.operands if v is not None]
+    return node.op.name, ", ".join(said), tuple(types), "" if node.origin is None else node.origin.proto.op_type
+
+
+def _backend(target: Target) -> str:
+    """The backend that runs a target's lowerings. Raises ``DmlcError`` E0556 (exit code 2) for one without lowerings
+    to choose from."""
+    if target.code == "onnx" and (target.provider is not None or target.costs is not None):
+        return _BACKENDS[target.provider]
+    message = f"target {target.name} names no execution provider to time lowerings on"
+    raise fail(codes.UNKNOWN_CHOICE, message, help="tune and tuning are for directml and cpu", exit_code=2)
+
+
+def _this_device(backend: str) -> Times:
+    """No rows yet, of this machine's device. Raises ``DmlcError`` E0553, E0560."""
+    library = require("onnxruntime")
+    try:
+        session_options(backend)
+        if backend == "webgpu" and on_software():
+            raise fail(
+                codes.NO_BACKEND, "the WebGPU device is a driver that computes on the CPU, whose times say nothing"
+            )
+    except DmlcError as error:
+        message = error.diagnostics[0].message
+        raise fail(codes.NO_BACKEND, message, help="--tuning FILE takes the times of a machine that has it") from None
+    device = f"{processor_name()}, {counted(os.cpu_count() or 1, 'thread')}"
+    if backend == "webgpu":
+        device = webgpu_device_facts().vendor
+    elif backend == "dml":
+        device = directml_device(bundled=None).adapter or "DirectML"
+    return Times(provider=backend, device=device, onnxruntime=str(library.__version__))
+
+
+def processor_name() -> str:
+    """The name of this machine's processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())

@@ -17,6 +17,7 @@ from dmlc.diagnostics.code import Code
 from dmlc.diagnostics.diagnostic import DmlcError, Label, fail
 from dmlc.diagnostics.fix import sentences
 from dmlc.diagnostics.given import integer_of
+from dmlc.diagnostics.spelling import option
 from dmlc.diagnostics.suggest import did_you_mean
 
 #: No machine holds this much: the message suggests no override for it.
@@ -89,7 +90,7 @@ class Limits:
 
 def way_out(name: str, enough: int) -> str:
     """The override, as it is typed."""
-    return f"if that is right: --limit {name}={enough}, or limits={{{name!r}: {enough}}} in Python"
+    return "if that is right: " + option(f"--limit {name}={enough}", f"limits={{{name!r}: {enough}}}")
 
 
 def _declared() -> Iterator[Limit]:

@@ -20,6 +20,8 @@ _STYLE = {
     "off": "\x1b[0m",
 }
 _MAX_LINE = 160
+#: The most columns of a help with the command that explains its code; else that is a line below it.
+_MAX_HELP = 100
 
 
 def render(diagnostic: Diagnostic, *, color: bool = False) -> str:
@@ -51,7 +53,9 @@ def render(diagnostic: Diagnostic, *, color: bool = False) -> str:
         out.append(f"{' ' * gutter}{paint('-->', 'gutter')} {diagnostic.file}")
     out.extend(f"{' ' * gutter} {paint('=', 'gutter')} note: {note}" for note in diagnostic.notes)
     explain = f"see: dmlc explain {diagnostic.code.id}"
-    out.append(f"{' ' * gutter} {paint('=', 'gutter')} help: {sentences(diagnostic.help, explain)}")
+    sign, help = f"{' ' * gutter} {paint('=', 'gutter')} ", f"help: {sentences(diagnostic.help, explain)}"
+    fits = not diagnostic.help or gutter + len(" = ") + len(help) <= _MAX_HELP
+    out += [sign + help] if fits else [f"{sign}help: {diagnostic.help}", sign + explain]
     return "\n".join(out) + "\n"
 
 

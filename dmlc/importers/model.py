@@ -52,11 +52,11 @@ def _parsed(path: Path, data: bytes, limits: Limits) -> ModelProto:
     model = ModelProto()
     try:
         model.ParseFromString(data)
-    except Exception as error:  # protobuf's DecodeError, whose module is not ours to load
+    except Exception:  # protobuf's DecodeError, whose module is not ours to load
         if data.startswith(_POINTER):
             help = "git lfs pull fetches the model"
             raise fail(codes.NOT_A_MODEL, f"{path} is a pointer of Git LFS, not an ONNX model", help=help) from None
-        raise fail(codes.NOT_A_MODEL, f"{path} is not an ONNX model: {error}") from None
+        raise fail(codes.NOT_A_MODEL, f"{path} is not an ONNX model: it cannot be parsed") from None
     _require_graph(model)
     check_functions(model, limits)
     return model

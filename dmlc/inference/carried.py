@@ -198,7 +198,7 @@ def _one_node(schema: Schema, a: CarriedAttributes, types: Sequence[TensorType |
 def _unknown_result(a: CarriedAttributes, index: int, what: str, help: str = "") -> OpError:
     which = f"result {index + 1} of {a.full_name}" if a.results > 1 else f"the result of {a.full_name}"
     sizes = option("--bind N=4, --shape x=1,3,48", "bind={'N': 4}, shapes={'x': (1, 3, 48)}")
-    help = help or f"fix the sizes it depends on ({sizes}), or use operations of the language"
+    help = help or f"fix the sizes ({sizes}), or use operations of the language"
     return OpError(targets.ONNX_RESULT_UNKNOWN, f"{which} {what}", help=help)
 
 

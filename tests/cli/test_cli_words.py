@@ -1,4 +1,4 @@
-"""Output of commands: no banned word, right plurals, and lines of at most 100 columns, names apart."""
+"""Output of commands: no banned word, right plurals, and lines of at most 100 columns, names and source apart."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ _NUMBER = r"(?<![\w.,^/=-])(?<!- )(?<!< )"
 WRONG_PLURAL = re.compile(rf"{_NUMBER}(1 ({'|'.join(_NOUNS.values())})|(?!1 )\d(?:[\d,]*\d)? ({'|'.join(_NOUNS)}))\b")
 #: A word that is a name, a path, an expression or a signature.
 _NAME = re.compile(r"\S*[\w)][./_@=\[(:|]\S+|\S*[a-z][A-Z]\S*|\S{25,}|--\S+")
-#: Lines of a diagnostic about a source: each message, help and note is one line, and source is shown as it is.
-_OF_DIAGNOSTIC = re.compile(r"(error|warning|advice)\[(?!.* \d+ nodes )|\s*= (help|note): |\s*\d* \| |\s*--> ")
+#: Lines that show a source as it is.
+_OF_SOURCE = re.compile(r"\s*\d* \| |\s*--> ")
 #: Sources: models and programs of the examples, and wrong ones.
 SOURCES = [
     *("07_text_direction/ppocr_cls_mobile.onnx", "07_text_direction/model.dml", "04_detection_head/model.dml"),
@@ -99,12 +99,12 @@ def wrong_plurals(text: str) -> list[str]:
 
 
 def long_lines(text: str) -> list[str]:
-    """Return the lines with more than ``WIDTH`` columns if its names were short, diagnostics apart."""
+    """Return the lines with more than ``WIDTH`` columns if their names were short, source apart."""
     return [
         line
         for line in text.splitlines()
         if len(line) > WIDTH
-        and not _OF_DIAGNOSTIC.match(line)
+        and not _OF_SOURCE.match(line)
         and len(" ".join(_NAME.sub(lambda name: name[0][:8], line).split())) > WIDTH
     ]
 

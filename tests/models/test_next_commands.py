@@ -28,7 +28,10 @@ def test_the_next_command_makes_what_it_says(
         assert main([*argv]) == 0
         return json.loads(capsys.readouterr().out)
 
-    steps = document("compile", str(path), "-o", "out.onnx", "--format", "json", "-q")["next"]
+    compiled = document("compile", str(path), "-o", "out.onnx", "--format", "json", "-q")
+    left = [found["help"] for found in compiled["diagnostics"] if "dmlc compile" in found["help"]]
+    assert left == [], "the command that a help of check gives leaves what it is about"
+    steps = compiled["next"]
     for step in steps:
         promise = PROMISE.fullmatch(step["effect"])
         assert promise is not None, step

@@ -44,6 +44,10 @@ _STEEP = frozenset(
 _FUNCTIONS = frozenset(
     {"exp", "log", "softmax", "logsoftmax", "sigmoid", "softplus", "sinh", "cosh", "tanh", "erf", "reducelogsumexp"}
 )
+#: Functions of powers of e: those of large numbers below 0 are 0.
+_POWERS_OF_E = frozenset({"exp", "softmax", "logsoftmax", "sigmoid", "softplus", "reducelogsumexp"})
+#: Functions of one element of each operand.
+_ARITHMETIC = frozenset({"add", "sub", "mul", "div"})
 #: Functions that take the root of a sum of squares, or divide by one.
 _ROOTS = frozenset({"reducel2", "lpnormalization", "lpnorm", "l2norm"})
 #: Functions that make 0 of a number other than 0 if it is too small.
@@ -331,10 +335,11 @@ def _out_of_range(step: TraceStep, carried: _Carried) -> Iterator[UndefinedEleme
         if pole.any() and step.op != "log":
             signs = (made[pole], -made[pole])
             yield from _undefined(step, number, pole, "a zero of another sign is divided by", fills=signs)
-        rest = np.isfinite(made)
-        if rest.any() and step.op not in _ONE_BY_ONE and _may_overflow(step, [*operands, made]):
-            x = made[rest]
-            others = (x, np.copysign(np.inf, x), np.copysign(np.inf, -x), np.nan)
+        rest = np.isfinite(made) & _may_overflow(step, operands, made)
+        if rest.any():
+            x, large = made[rest], _is_large(step, made)[rest]
+            infinite = np.copysign(np.inf, x)
+            others = (x, infinite, np.where(large, infinite, -infinite), np.where(large, infinite, np.nan))
             reason = "a sum or product overflows in another order"
             yield from _undefined(step, number, rest, reason, kind=OVERFLOWED, fills=others)
             continue
@@ -369,18 +374,30 @@ def _shuffled(count: int, first: int) -> list[Array]:
     return [first + np.random.default_rng(seed).permutation(count) for seed in range(3)]
 
 
-def _may_overflow(step: TraceStep, arrays: list[Array]) -> bool:
-    """Return whether a sum or a product of finite numbers may overflow in one order and not in another."""
-    for x in arrays:
-        wide = x[np.isfinite(x)].astype(np.longdouble)
-        with np.errstate(all="ignore"):
-            if step.op in _SUMS:
-                largest = max(wide[wide > 0].sum(), -wide[wide < 0].sum())
-            else:
-                largest = np.abs(wide).max(initial=0) * max(x.size, 2)
-            if largest > np.finfo(x.dtype).max:
-                return True
-    return _product_may_leave(step, arrays[0], arrays[-1])
+def _may_overflow(step: TraceStep, operands: list[Array], made: Array) -> Any:
+    """The places where a sum or a product of finite numbers may overflow in one order and not in another: all or none,
+    unless each result is made of the operands where it stands."""
+    if step.op in _ONE_BY_ONE:
+        return False
+    if step.op in _SUMS:
+        return any(map(_sum_overflows, [*operands, made]))
+    large = [_is_large(step, x) for x in (*operands, made)]
+    if step.op in _ARITHMETIC:
+        places = np.logical_or.reduce([_spread_to(made, x) for x in large])
+        return places & (made != 0) if step.op in ("mul", "div") else places  # 0 times any number
+    return any(x.any() for x in large) or _product_may_leave(step, operands[0], made)
+
+
+def _sum_overflows(x: Array) -> bool:
+    """Return whether the elements of one sign do."""
+    wide = x[np.isfinite(x)].astype(np.longdouble)
+    return bool(max(wide[wide > 0].sum(), -wide[wide < 0].sum()) > np.finfo(x.dtype).max)
+
+
+def _is_large(step: TraceStep, x: Array) -> Array:
+    """The elements of which as many as the array has overflow; those below 0 count for nothing in powers of e."""
+    size = x if step.op in _POWERS_OF_E else np.abs(x)
+    return np.asarray(np.isfinite(x) & (size > np.finfo(x.dtype).max / max(x.size, 2)))
 
 
 def _product_may_leave(step: TraceStep, x: Array, made: Array) -> bool:

@@ -61,6 +61,22 @@ def test_a_sum_that_overflows_in_another_order_is_not_comparable() -> None:
     assert judged(subject, small, one) == {"y": "different"}
 
 
+def test_a_mask_of_the_lowest_number_excuses_what_it_masks_alone() -> None:
+    """The lowest number overflows to -infinity in another order: its power of e is 0 all the same."""
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    g (float[2, 3] x, bool[2, 3] m) => (float[2, 3] y) <float one = {1}, float lowest = {-3.4028235e+38}>
+    { f = Cast <to = 1> (m) k = Sub (one, f) b = Mul (k, lowest) s = Add (x, b) y = Softmax (s) }"""
+    subject = OnnxSubject(parser.parse_model(text))
+    x = np.array([[1, 2, 3], [3, 1, 2]], np.float32)
+    causal = {"x": x, "m": np.array([[1, 0, 0], [1, 1, 0]], bool)}
+    own = subject.run(causal)["y"]
+    assert judged(subject, causal, {"y": own[:, ::-1]}) == {"y": "different"}
+    nothing = {"x": x, "m": np.array([[0, 0, 0], [1, 1, 0]], bool)}
+    own = subject.run(nothing)["y"]
+    assert judged(subject, nothing, {"y": np.where(own == own[0, 0], np.nan, own)}) == {"y": "overflowed"}
+    assert judged(subject, nothing, {"y": own[:, ::-1]}) == {"y": "different"}
+
+
 def test_a_long_sum_may_be_added_one_by_one() -> None:
     """ONNX Runtime adds 74,000 numbers one by one over some axes: the last digits of each are lost."""
     text = """<ir_version: 8, opset_import: ["": 13]> g (float[N] x) => (float y)

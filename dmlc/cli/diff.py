@@ -1,4 +1,4 @@
-"""Show the differences of two models or programs: operators, initializers, types, opsets, metadata, program texts.
+"""Show the differences of two models or programs: nodes, inputs, outputs, opsets and metadata as a diff, initializers.
 
 A and B are .dml programs, which are compared as they are written, or .onnx models. The exit code is 1 where they
 differ.

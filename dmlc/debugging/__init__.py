@@ -13,10 +13,8 @@ _NAMES, __getattr__, __dir__ = lazy_names(
         "constants": ("ConstantChange",),
         "first_difference": ("ComparedValue", "Location"),
         "insides": ("NodeRecord",),
-        "model_diff": ("EntryChange", "ModelDiff", "diff"),
-        "node_changes": ("NodeChange", "NodeSummary"),
+        "model_diff": ("ModelDiff", "diff"),
         "reproduction": ("Repro", "repro"),
-        "type_changes": ("TypeChange",),
         "verification": ("LocatedVerdict", "last_line", "locate", "verify"),
     },
 )

@@ -7,14 +7,10 @@ from dmlc.debugging.constants import ConstantChange as ConstantChange
 from dmlc.debugging.first_difference import ComparedValue as ComparedValue
 from dmlc.debugging.first_difference import Location as Location
 from dmlc.debugging.insides import NodeRecord as NodeRecord
-from dmlc.debugging.model_diff import EntryChange as EntryChange
 from dmlc.debugging.model_diff import ModelDiff as ModelDiff
 from dmlc.debugging.model_diff import diff as diff
-from dmlc.debugging.node_changes import NodeChange as NodeChange
-from dmlc.debugging.node_changes import NodeSummary as NodeSummary
 from dmlc.debugging.reproduction import Repro as Repro
 from dmlc.debugging.reproduction import repro as repro
-from dmlc.debugging.type_changes import TypeChange as TypeChange
 from dmlc.debugging.verification import LocatedVerdict as LocatedVerdict
 from dmlc.debugging.verification import last_line as last_line
 from dmlc.debugging.verification import locate as locate
@@ -25,15 +21,11 @@ __all__ = [
     "BisectStep",
     "ComparedValue",
     "ConstantChange",
-    "EntryChange",
     "LocatedVerdict",
     "Location",
     "ModelDiff",
-    "NodeChange",
     "NodeRecord",
-    "NodeSummary",
     "Repro",
-    "TypeChange",
     "bisect",
     "diff",
     "last_line",

@@ -10,8 +10,9 @@ from typing import Annotated, Any
 import numpy as np
 
 from dmlc.debugging.constants import ConstantChange, compared
-from dmlc.debugging.graph_diff import attribute_details, body_details
 from dmlc.debugging.insides import Inside, NodeRecord
+from dmlc.debugging.model_diff import body_details
+from dmlc.debugging.node_attributes import attribute_details
 from dmlc.debugging.value_pairs import ValuePair, value_pairs
 from dmlc.diagnostics.counted import counted
 from dmlc.ir.answers import Answer, words

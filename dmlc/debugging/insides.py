@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,12 @@ from onnx import ModelProto
 from dmlc import api
 from dmlc.codegen.onnx.annotations import read_annotations
 from dmlc.debugging.constants import Constant, constant_of, constants_of
-from dmlc.debugging.node_changes import NodeSummary
 from dmlc.debugging.node_pairs import label_of
 from dmlc.diagnostics import DmlcError
 from dmlc.ir import Graph, Value
+from dmlc.ir.answers import Answer
 from dmlc.onnx_schema.domains import operator_of
-from dmlc.onnx_schema.nested import graphs_of
+from dmlc.onnx_schema.nested import values_read_by
 from dmlc.runtime.graph_model import names_in
 from dmlc.runtime.opaque_nodes import OpaqueNodes
 from dmlc.runtime.runnable import RunFailed
@@ -29,10 +29,15 @@ from dmlc.verifying.onnx_subject import OnnxSubject
 from dmlc.verifying.subject import Subject, op_key
 
 
-class NodeRecord(NodeSummary, frozen=True, rename={"sources": "from"}):
-    """A node and its origin: ``sources`` are the nodes of an imported model that it stands for, ``rules`` the rewrites
-    that made it."""
+class NodeRecord(Answer, frozen=True, rename={"sources": "from"}):
+    """A node: its name (or its first result), operator, operands and results, and its origin: ``places`` in the source,
+    ``sources``, the nodes of an imported model that it stands for, and ``rules``, the rewrites that made it."""
 
+    name: str
+    operator: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    places: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
 
@@ -99,21 +104,13 @@ def _of_model(subject: Subject, model: ModelProto, folder: Path | None, names: I
 def record_of(node: Any) -> NodeRecord:
     """The record of an ONNX node."""
     notes = read_annotations(node)
-    captured = [name for graph in graphs_of(node) for inner in graph.node for name in _reads(inner)]
     return NodeRecord(
         label_of(node),
         operator_of(node),
-        tuple(dict.fromkeys(name for name in (*node.input, *captured) if name)),
+        tuple(dict.fromkeys(values_read_by(node))),
         tuple(name for name in node.output if name),
         *(tuple(notes.get(key, ())) for key in ("source", "from", "rules")),
     )
-
-
-def _reads(node: Any) -> Iterator[str]:
-    yield from node.input
-    for graph in graphs_of(node):
-        for inner in graph.node:
-            yield from _reads(inner)
 
 
 def inside_graph(graph: Graph, opaque: OpaqueNodes | None = None) -> Inside:

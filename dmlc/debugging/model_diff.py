@@ -1,125 +1,90 @@
-"""Differences of two models: operators, initializers, types, opsets, metadata, program texts."""
+"""Differences of two models or programs: a diff of their canonical texts, and the constants that differ."""
 
 from __future__ import annotations
 
 import difflib
 import hashlib
+import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from onnx import ModelProto
+from onnx import ModelProto, NodeProto
 
 from dmlc import api
 from dmlc.api.arguments import check_arguments
 from dmlc.api.sources import ProgramSource, name_of, onnx_model
-from dmlc.codegen import dml
+from dmlc.codegen.onnx.annotations import read_annotations
 from dmlc.codegen.onnx.metadata import model_facts, other_entries
+from dmlc.debugging.canonical_text import GraphParts, TextLine, TextPair
 from dmlc.debugging.constants import ConstantChange
-from dmlc.debugging.graph_diff import Differences, GraphParts, compare_graphs
-from dmlc.debugging.node_changes import ChangedNodes, LedgerRows, NodeChange
-from dmlc.debugging.type_changes import TypeChange, change_text
-from dmlc.diagnostics import DmlcError, Source
+from dmlc.debugging.node_pairs import label_of
 from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.limits import Limits
 from dmlc.diagnostics.shown import Rows, Shown
 from dmlc.ir.answers import Answer, JsonRecord
-from dmlc.onnx_schema.domains import imported_versions, plain_domain
+from dmlc.onnx_schema.domains import imported_versions, operator_of, plain_domain
 
+#: The most characters of an entry of metadata in a line.
+_MOST = 100
 #: The most lines of ``str`` below the verdict.
 _MOST_LINES = 14
-#: Statuses of node changes, in the order of a report.
-STATUSES = ("rewritten", "changed", "removed", "added")
+#: The text before the note of a line, and the most lines in a row with one note that are shown.
+_NOTE, _MOST_ALIKE = "  # ", 4
 
 
-class EntryChange(Answer, frozen=True):
-    """An opset or an entry of metadata; None in a model that lacks it."""
-
-    key: str
-    a: str | None
-    b: str | None
-
-    def __str__(self) -> str:
-        return change_text(self.key, *[None if text is None else _short(text) for text in (self.a, self.b)])
-
-
-class OperatorChanges(Answer, frozen=True):
-    """Nodes that differ, by status."""
-
-    rewritten: list[ChangedNodes]
-    changed: list[ChangedNodes]
-    removed: list[ChangedNodes]
-    added: list[ChangedNodes]
-
-
-class DiffFacts(Answer, frozen=True, rename={"opsets": "opset"}):
-    """Every difference of two models or programs; ``dml`` is a unified diff of the program texts."""
+class DiffFacts(Answer, frozen=True):
+    """Every difference of two models or programs: ``text`` has the lines of the unified diff of their texts,
+    ``removed`` and ``added`` count the nodes among them."""
 
     equal: bool
-    operators: OperatorChanges
+    text: tuple[str, ...]
+    removed: int
+    added: int
     initializers: tuple[ConstantChange, ...]
-    types: tuple[TypeChange, ...]
-    opsets: tuple[EntryChange, ...]
-    metadata: tuple[EntryChange, ...]
     renamed: int
-    dml: str | None
-    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ModelDiff(JsonRecord, Shown):
     """Every difference of two models, A and B; ``equal`` if there is none.
 
-    Names of inner values and nodes and the order of nodes are not differences; ``renamed`` counts the values that have
-    another name in B. ``dml`` is a unified diff of the two program texts, empty where they are equal or one model has
-    none; ``notes`` has the reason then.
+    ``text`` has the lines of a unified diff: inputs, outputs, opsets, metadata and nodes, those of A that B lacks
+    (``removed`` counts the nodes) and of B that A lacks (``added``). Names of inner values and of nodes, and the order
+    of nodes, are not differences; ``renamed`` counts the values that have another name in B.
     """
 
-    operators: tuple[NodeChange, ...]
+    text: tuple[str, ...]
+    removed: int
+    added: int
     initializers: tuple[ConstantChange, ...]
-    types: tuple[TypeChange, ...]
-    opsets: tuple[EntryChange, ...]
-    metadata: tuple[EntryChange, ...]
     renamed: int = 0
-    dml: str = ""
-    notes: tuple[str, ...] = ()
 
     @property
     def equal(self) -> bool:
-        return not (self.operators or self.initializers or self.types or self.opsets or self.metadata)
+        return not (self.text or self.initializers)
 
     def facts(self) -> DiffFacts:
-        """Return the differences with those of nodes by status."""
-        groups = {s: [ChangedNodes.of(c) for c in self.operators if c.status == s] for s in STATUSES}
-        return DiffFacts.of(self, operators=OperatorChanges(**groups), dml=self.dml or None)
+        """Return the record that is written as JSON."""
+        return DiffFacts.of(self)
 
     def to_text(self) -> str:
-        """Lines for people; the last one is the verdict. The diff of the program texts stands before it."""
-        out = []
-        for title, changes in self._sections():
-            if changes:
-                out += [f"{title}:", *(f"  {line}" for change in changes for line in str(change).split("\n"))]
-        out += [self.dml.rstrip("\n")] if self.dml else []
-        out += [f"note: {note}" for note in self.notes]
-        return "\n".join([*out, self.headline()]) + "\n"
+        """Lines for people; the last one is the verdict. Of many lines in a row with one note a few are shown."""
+        lines = []
+        for _, run in groupby(self.text, key=lambda line: (line[:1], line.partition(_NOTE)[2] or line)):
+            found = list(run)
+            more = len(found) - _MOST_ALIKE
+            lines += found if more < 2 else [*found[:_MOST_ALIKE], f"{found[0][0]}... and {more} more"]
+        constants = ["initializers:", *(f"  {change}" for change in self.initializers)] if self.initializers else []
+        return "\n".join([*lines, *constants, self.headline()]) + "\n"
 
     def to_rows(self) -> Rows:
-        """Return each difference with its kind."""
-        found = [(title, str(change)) for title, changes in self._sections() for change in changes]
-        return [("kind", "difference"), *found]
-
-    def _sections(self) -> list[tuple[str, Sequence[object]]]:
-        """The differences by kind."""
-        return [
-            ("operators", [change for status in STATUSES for change in self.operators if change.status == status]),
-            ("initializers", self.initializers),
-            ("types", self.types),
-            ("opset", self.opsets),
-            ("metadata", self.metadata),
-        ]
+        """Return each line that differs, and each initializer."""
+        lines = [("A" if line[0] == "-" else "B", line[1:]) for line in self.text[2:] if line[0] in "-+"]
+        return [("in", "difference"), *lines, *[("initializers", str(change)) for change in self.initializers]]
 
     def __str__(self) -> str:
         """The verdict, and the lines of ``to_text`` where there are few."""
@@ -131,10 +96,14 @@ class ModelDiff(JsonRecord, Shown):
         """One line."""
         if self.equal:
             return f"equal{f'; {self.renamed} values have other names' if self.renamed else ''}"
-        parts = [("operator", f" {s}", sum(c.status == s for c in self.operators)) for s in STATUSES]
-        parts += [("initializer", "", len(self.initializers)), ("type", "", len(self.types))]
-        parts += [("opset", "", len(self.opsets)), ("metadata entry", "", len(self.metadata))]
-        return f"different: {', '.join(counted(n, noun) + verb for noun, verb, n in parts if n)}"
+        others = sum(line[0] in "-+" for line in self.text[2:]) - self.removed - self.added
+        parts = [
+            (counted(self.removed, "node") + " removed", self.removed),
+            (counted(self.added, "node") + " added", self.added),
+            (counted(others, "other line"), others),
+            (counted(len(self.initializers), "initializer"), len(self.initializers)),
+        ]
+        return f"different: {', '.join(text for text, number in parts if number)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +112,6 @@ class _DiffSide:
 
     model: ModelProto
     folder: Path | None
-    source: ProgramSource
     is_program: bool
 
 
@@ -157,33 +125,36 @@ def diff(
 ) -> ModelDiff:
     """Compare two models or programs: paths, ``Source``, ``Graph`` or ``ModelProto``.
 
-    A program is compared as it is written, without rewrites. Nodes are paired by the values that they make, by name
-    and by structure; the others are grouped by ``dmlc.from`` of their metadata, and ``dmlc.rules`` and the ledger name
-    the rewrites. Constant nodes count as initializers. ``model`` picks one of several in a program and ``include``
-    are folders as for ``compile``. Raises ``DmlcError`` for a source that cannot be read or compiled.
+    A program is compared as it is written, without rewrites. Both become one text, in which values of B have the names
+    of those of A that they stand for: nodes are paired by the values that they make, by name and by structure. A line
+    that one text lacks has the rewrites that made or took its node, from metadata and the ledger. Constant nodes count
+    as initializers. ``model`` picks one of several in a program and ``include`` are folders as for ``compile``. Raises
+    ``DmlcError`` for a source that cannot be read or compiled.
     """
     check_arguments(model=model, include=include)
     given: dict[str, Any] = {"model": model, "include": include, "limits": limits}
     opsets = [_opset_of(source, Limits.of(limits)) for source in (a, b)]
-    sides = [_side(source, next((n for n in opsets if n), None), given) for source in (a, b)]
-    one, other = sides
-    versions = [imported_versions(side.model.opset_import) for side in sides]
-    found = Differences(LedgerRows.of([one.model, other.model]), versions)
-    parts = [GraphParts.of_graph(side.model.graph, side.folder) for side in sides]
-    compare_graphs(parts[0], parts[1], found)
-    _compare_functions(one, other, found)
-    plain = one.is_program or other.is_program
-    text, notes = _text_diff(one, other, given)
-    return ModelDiff(
-        tuple(found.nodes),
-        tuple(found.constants),
-        tuple(found.types),
-        () if plain else tuple(_changes(_opsets(one.model), _opsets(other.model))),
-        () if plain else (*_changes(_entries(one.model), _entries(other.model)), *_node_entries(found)),
-        found.renamed,
-        text,
-        tuple(notes),
-    )
+    one, other = [_side(source, next((n for n in opsets if n), None), given) for source in (a, b)]
+    pair = TextPair([imported_versions(side.model.opset_import) for side in (one, other)])
+    if not (one.is_program or other.is_program):
+        pair.a += _header(one.model)
+        pair.b += _header(other.model)
+    pair.add(GraphParts(one.model.graph, one.folder), GraphParts(other.model.graph, other.folder))
+    _add_functions(one.model, other.model, pair)
+    names = [name_of(source) or name for source, name in ((a, "A"), (b, "B"))]
+    notes = _ledger_notes((one.model, other.model))
+    text, removed, added = _unified(pair, names, notes)
+    return ModelDiff(tuple(text), removed, added, tuple(pair.constants), pair.renamed)
+
+
+def body_details(a: NodeProto | None, b: NodeProto | None, *versions: Mapping[str, int]) -> list[str]:
+    """The lines and constants that differ in the graphs inside two nodes of one operator."""
+    if a is None or b is None or operator_of(a) != operator_of(b):
+        return []
+    pair = TextPair(versions)
+    pair.add_bodies(a, b)
+    lines = [f"{line[0]} {line[1:].strip()}" for line in _unified(pair, ("A", "B"), {})[0][2:] if line[0] in "-+"]
+    return [*lines, *(f"initializer {change}" for change in pair.constants)]
 
 
 def _opset_of(source: ProgramSource, limits: Limits) -> int | None:
@@ -195,32 +166,15 @@ def _opset_of(source: ProgramSource, limits: Limits) -> int | None:
 def _side(source: ProgramSource, opset: int | None, given: Mapping[str, Any]) -> _DiffSide:
     found = onnx_model(source, Limits.of(given["limits"]))
     if found is not None:
-        return _DiffSide(*found, source, False)
+        return _DiffSide(*found, False)
     opset = opset if opset is not None and 13 <= opset <= 21 else None
     program = api.compile(source, target="onnx", opset=opset, only_rules=(), **given)
     emitted = api.emitted(program, "onnx")
-    return _DiffSide(emitted.payload, emitted.folder, source, True)
+    return _DiffSide(emitted.payload, emitted.folder, True)
 
 
-# --- beside the graphs
-
-
-def _compare_functions(a: _DiffSide, b: _DiffSide, found: Differences) -> None:
-    """Compare the functions of one name; one that a model lacks is shown by the operators that call it."""
-    others = {(plain_domain(f.domain), f.name, f.overload): f for f in b.model.functions}
-    for function in a.model.functions:
-        other = others.get((plain_domain(function.domain), function.name, function.overload))
-        if other is not None:
-            name = f"{function.domain}.{function.name}"
-            compare_graphs(GraphParts.of_function(function), GraphParts.of_function(other), found, f"{name}/")
-
-
-def _opsets(model: ModelProto) -> dict[str, str]:
-    return {domain or "ai.onnx": str(version) for domain, version in imported_versions(model.opset_import).items()}
-
-
-def _entries(model: ModelProto) -> dict[str, str]:
-    """Fields and metadata of a model; dmlc's facts under their keys without the hash."""
+def _header(model: ModelProto) -> list[TextLine]:
+    """Fields, opsets and metadata of a model; dmlc's facts under their keys without the hash."""
     fields = {
         "ir_version": str(model.ir_version),
         "producer_name": model.producer_name,
@@ -231,65 +185,76 @@ def _entries(model: ModelProto) -> dict[str, str]:
         "graph name": model.graph.name,
         "graph doc_string": model.graph.doc_string,
     }
+    fields |= {f"opset {domain or 'ai.onnx'}": str(n) for domain, n in imported_versions(model.opset_import).items()}
     facts = model_facts(model)
     for number, fact in enumerate(facts):
         place = f".{number}" if len(facts) > 1 else ""
         fields |= {f"dmlc.{name}{place}": text for name, text in fact.items()}
-    fields |= other_entries(model)
-    return {key: text for key, text in fields.items() if text}
-
-
-def _changes(a: Mapping[str, str], b: Mapping[str, str]) -> list[EntryChange]:
-    keys = dict.fromkeys([*a, *b])
-    return [EntryChange(key, a.get(key), b.get(key)) for key in keys if a.get(key) != b.get(key)]
-
-
-def _node_entries(found: Differences) -> list[EntryChange]:
-    return [
-        EntryChange(f"{name}: {change.key}", change.a, change.b)
-        for name, a, b in found.node_metadata
-        for change in _changes(a, b)
-    ]
-
-
-# --- program texts
-
-
-def _text_diff(a: _DiffSide, b: _DiffSide, given: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """The unified diff of the program texts, and the reason why a model has none."""
-    texts: list[list[str]] = []
-    notes = []
-    both_programs = a.is_program and b.is_program
-    for name, side in (("A", a), ("B", b)):
-        try:
-            texts.append(_text_of(side, given, own=both_programs).splitlines(keepends=True))
-        except DmlcError as error:
-            notes.append(f"{name} has no program text: {error.diagnostics[0].message}")
-    if notes:
-        return "", notes
-    names = [name_of(side.source) or name for name, side in (("A", a), ("B", b))]
-    return "".join(difflib.unified_diff(texts[0], texts[1], names[0], names[1])), []
-
-
-def _text_of(side: _DiffSide, given: Mapping[str, Any], *, own: bool) -> str:
-    """The text of a program's file, or the program that a model is; large constants by the hash of their data."""
-    if own and isinstance(side.source, Source):
-        return "\n".join(side.source.lines)
-    if own and isinstance(side.source, (str, os.PathLike)):
-        return Path(side.source).read_text(encoding="utf-8", errors="replace")
-    program = api.compile(side.source, target="onnx", only_rules=(), **given)
-    written = dml.emit(program.source_graph, "weights.npz")
-    hashes = {key: _digest(array) for key, array in written.arrays.items()}
-    pattern = re.compile(r'load\("weights\.npz", "(w\d+)"\)')
-    text: str = written.payload
-    return pattern.sub(lambda found: f'load("weights.npz", "{hashes[found[1]]}")', text)
-
-
-def _digest(array: Any) -> str:
-    return hashlib.blake2b(array.tobytes(), digest_size=6).hexdigest()
+    fields |= dict(sorted(other_entries(model).items()))
+    return [TextLine(f"{key}: {_short(text)}") for key, text in fields.items() if text]
 
 
 def _short(text: str) -> str:
-    """One line of a text, cut where it is long."""
+    """One line of a text; one that is long is cut, and has a digest."""
     line = text.replace("\n", ", ")
-    return line if len(line) <= 100 else f"{line[:97]}..."
+    digest = hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+    return line if len(line) <= _MOST else f"{line[: _MOST - 3]}... #{digest}"
+
+
+def _add_functions(a: ModelProto, b: ModelProto, pair: TextPair) -> None:
+    """Add the functions of both models, those of one name together."""
+    sides = [{(plain_domain(f.domain), f.name, f.overload): f for f in model.functions} for model in (a, b)]
+    for key in dict.fromkeys([*sides[0], *sides[1]]):
+        name = ".".join(filter(None, key))
+        for lines, functions in zip((pair.a, pair.b), sides, strict=True):
+            lines += [TextLine(f"function {name}")] if key in functions else []
+        parts = [GraphParts.of_function(functions[key]) if key in functions else GraphParts() for functions in sides]
+        pair.add(parts[0], parts[1], f"{name}/")
+
+
+def _unified(pair: TextPair, names: Sequence[str], notes: Mapping[str, str]) -> tuple[list[str], int, int]:
+    """The lines of the diff, nodes with their notes, and how many nodes are removed and added."""
+    texts = [[line.text for line in side] for side in (pair.a, pair.b)]
+    out: list[str] = []
+    counts = [0, 0]
+    matcher = difflib.SequenceMatcher(None, texts[0], texts[1], autojunk=False)
+    for group in matcher.get_grouped_opcodes(3):
+        out += [] if out else [f"--- {names[0]}", f"+++ {names[1]}"]
+        (_, a, _, b, _), (_, _, end_a, _, end_b) = group[0], group[-1]
+        out.append(f"@@ -{a + 1},{end_a - a} +{b + 1},{end_b - b} @@")
+        for tag, i, to_i, j, to_j in group:
+            if tag == "equal":
+                out += [f" {text}" for text in texts[0][i:to_i]]
+                continue
+            for place, sign, lines in ((0, "-", pair.a[i:to_i]), (1, "+", pair.b[j:to_j])):
+                counts[place] += sum(line.node is not None for line in lines)
+                out += [f"{sign}{line.text}{_note(line, notes)}" for line in lines]
+    return out, counts[0], counts[1]
+
+
+def _note(line: TextLine, notes: Mapping[str, str]) -> str:
+    """The rewrites that a node was made or taken by, as far as the models record them."""
+    if line.node is None:
+        return ""
+    entries = read_annotations(line.node)
+    rules = ", ".join(entries.get("rules", ()))
+    text = f"{rules} ({', '.join(entries.get('class', ()))})" if rules else notes.get(label_of(line.node), "")
+    return f"{_NOTE}{text}" if text else ""
+
+
+def _ledger_notes(models: Sequence[ModelProto]) -> dict[str, str]:
+    """Rules with their classes, or the reason of a removal, by the names of nodes in the models' ledgers. One that is
+    not JSON is passed over."""
+    rules: dict[str, dict[str, None]] = {}
+    causes: dict[str, str] = {}
+    for text in [facts.get("ledger", "") for model in models for facts in model_facts(model)]:
+        try:
+            ledger = json.loads(text)
+            for row in ledger.get("rewrites", []):
+                for name in (*row["before"], *row["after"]):
+                    rules.setdefault(name, {})[f"{row['rule']} ({row['class']})"] = None
+            for row in ledger.get("removed", []):
+                causes |= dict.fromkeys(row["nodes"], row["text"])
+        except (ValueError, AttributeError, TypeError, KeyError):
+            continue
+    return causes | {name: ", ".join(found) for name, found in rules.items()}

@@ -9,8 +9,8 @@ from onnx import ModelProto, NodeProto, defs
 from onnx.defs import SchemaError
 
 from dmlc.debugging.constants import Constant, compared
-from dmlc.debugging.graph_diff import attribute_details
 from dmlc.debugging.insides import Inside
+from dmlc.debugging.node_attributes import attribute_details
 from dmlc.diagnostics import DmlcError
 from dmlc.diagnostics.counted import counted
 from dmlc.onnx_schema.domains import imported_versions, plain_domain

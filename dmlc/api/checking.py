@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from dmlc import api
+from dmlc.api.chosen_options import require_options
 from dmlc.api.chosen_target import check_feature_level, chosen_target
 from dmlc.api.program import Program, emitted
 from dmlc.api.sources import ProgramSource, name_of, onnx_model
@@ -61,6 +62,7 @@ def check(source: ProgramSource, **options: Any) -> CheckResult:
     what a user of it would load. With ``strict`` each warning is an error. Raises ``DmlcError`` for a source that
     cannot be read, and for a program that does not compile.
     """
+    require_options("check", options)
     strict, level = options.pop("strict", False), options.pop("feature_level", None)
     goal = chosen_target(options.get("target", "directml"), None)
     if level is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -40,10 +40,7 @@ def chosen_options(given: Mapping[str, Any]) -> Options:
     type and for options that contradict each other; for a target E0550 and E0557, for an opset E0552, for sizes E0337
     and E0555, for a range E0342.
     """
-    for name in given:
-        if name not in OPTIONS:
-            guess = did_you_mean(name, OPTIONS)
-            raise TypeError(f"compile() got an unexpected keyword argument {name!r}{guess and f'; {guess}'}")
+    require_options("compile", given)
     values = {name: given.get(name, option.default) for name, option in OPTIONS.items()}
     for name, value in values.items():
         if name not in _TOGETHER:
@@ -61,6 +58,14 @@ def chosen_options(given: Mapping[str, Any]) -> Options:
     options = Options(**values)
     _check_together(options)
     return replace(options, allow=(RANGE,) if RANGE in options.allow else ())
+
+
+def require_options(function: str, given: Iterable[str]) -> None:
+    """Raises ``TypeError`` for a keyword of a public function that is not an option."""
+    for name in given:
+        if name not in OPTIONS:
+            guess = did_you_mean(name, OPTIONS)
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{guess and f'; {guess}'}")
 
 
 def _opset(target: Target, opset: Any) -> int:

@@ -501,22 +501,9 @@ class Program(Shown):
     def random_feeds(self, seed: int) -> dict[str, Array]:
         """Inputs made up, the same for the same seed. Raises ``DmlcError`` E0427, E0556, E0558."""
         check_arguments(seed=seed)
-        from dmlc.ops.input_uses import uses_of
-        from dmlc.runtime.random_feeds import random_feeds
+        from dmlc.api.made_up import made_up_feeds
 
-        limits = {value.name or "": size for value, size in uses_of(self.source_graph).limits.items()}
-        try:
-            return random_feeds(self.signature, seed, limits, self._takes)
-        except MemoryError as error:
-            help = "declare smaller sizes, or bind them"
-            raise fail(codes.OUT_OF_MEMORY, f"there is not enough memory for inputs: {error}", help=help) from None
-
-    def _takes(self, binding: Mapping[str, int]) -> bool:
-        """Return whether sizes of dims fit together. In an imported model the first axes of all inputs are one batch,
-        which many exporters name once an input."""
-        shapes = [getattr(type, "shape", ()) for _, type in self.signature.inputs]
-        batches = {binding[shape[0].name] for shape in shapes if shape and getattr(shape[0], "name", None) in binding}
-        return (self.source_model is None or len(batches) <= 1) and self.source_graph.takes(binding)
+        return made_up_feeds(self.source_graph, self.signature, seed, is_model=self.source_model is not None)
 
     def _defaults(self) -> dict[str, Array]:
         """Return the default values of the optional inputs."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from dmlc.api.checking import CheckResult
 from dmlc.cli.console import Console, UsageError
 from dmlc.runtime import files
-from dmlc.views.node_data import node_data
+from dmlc.views.explorer.node_data import node_data
 
 
 def check_node_data(args: argparse.Namespace) -> None:

@@ -125,6 +125,8 @@ def test_the_ledger_records_each_option_as_plain_data(name: str, command_line: R
 def test_an_option_that_does_not_exist() -> None:
     with pytest.raises(TypeError, match=r"unexpected keyword argument 'bnid'; did you mean \"bind\"\?"):
         dmlc.compile(dmlc.Source(TEXT), bnid={"batch": 3})  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"check\(\) got an unexpected keyword argument 'opest'"):
+        dmlc.check(dmlc.Source(TEXT), opest=17)  # type: ignore[call-arg]
 
 
 def test_types_name_all_targets_and_levels() -> None:

@@ -60,6 +60,7 @@ LIBRARIES: dict[str, set[str]] = {
     "std": set(),
     "testing": {"numpy", "hypothesis"},
     "views": {"msgspec", "onnx", "graphlay"},
+    "views/explorer": {"onnx", "model_explorer"},
     "lsp": {"msgspec", "onnx", "lsprotocol", "pygls", "pygments"},
     "cli": {"msgspec", "numpy", "onnx", "onnxruntime", "lark", "networkx"},
 }

@@ -179,8 +179,9 @@ def programs() -> dict[str, tuple[str, list[str]]]:
     return out
 
 
-@pytest.mark.parametrize("target", ["directml", "cpu"])
-@pytest.mark.parametrize("name", programs())
+@pytest.mark.parametrize(
+    ("name", "target"), [*((name, "directml") for name in programs()), *((name, "cpu") for name in PROGRAMS)]
+)
 def test_programs(run: Run, name: str, target: str) -> None:
     source, options = programs()[name]
     if name in PROGRAMS:

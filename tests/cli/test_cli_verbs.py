@@ -397,8 +397,8 @@ def test_a_folder_as_source_is_wrong_usage(source: str, command_line: Run) -> No
 def test_activations_are_verified_at_every_opset_that_they_have(name: str, dtype: str, command_line: Run) -> None:
     """ONNX Runtime runs Softplus of f16 at opset 18 by its definition, which overflows; exp(x) - 1 has few digits."""
     Path("a.dml").write_text(f"model m(x: {dtype}[N, 5]) -> (y) {{\n    return {name}(x)\n}}\n")
-    for opset in ("17", "18", "21"):
-        code, _, err = command_line("compile", "a.dml", "--opset", opset, "--verify", "24", "-q", "-o", "a.onnx")
+    for opset in ("17", "18", "21") if dtype == "f16" else ("21",):
+        code, _, err = command_line("compile", "a.dml", "--opset", opset, "--verify", "8", "-q", "-o", "a.onnx")
         assert code == 0, (opset, err)
 
 

@@ -12,10 +12,10 @@ from dmlc.onnx_schema.inlining import inlined
 
 @of_whole_models
 def test_each_removed_node_has_a_reason(compiled: CompiledFixture) -> None:
-    program = dmlc.compile(compiled.path)
+    program = compiled.program("directml")
     assert program.source_model is not None
     nodes = [node for node in inlined(program.source_model).graph.node if node.op_type != "Constant" and node.name]
-    left = {node.name for node in program.to_onnx().graph.node}
+    left = {node.name for node in compiled.model("directml").graph.node}
     reasons = {name for entry in program.ledger for name in entry.before}
     reasons |= {name for removal in program.removed for name in removal.nodes}
     assert {node.name for node in nodes} - left - reasons == set()

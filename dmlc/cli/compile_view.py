@@ -36,7 +36,7 @@ def nodes_text(total: int, placed: Placement | None) -> str:
         return f"{text} in {counted(placed.partitions, 'fused graph')}"
     parts = [text, f"{on_cpu} on the CPU" if on_cpu else "all on the GPU" if not unknown else ""]
     parts += [f"{unknown} unknown" if unknown else ""]
-    parts += [counted(placed.partitions, "fused graph") if placed.partitions else "nothing fused" if alone else ""]
+    parts += [counted(placed.partitions, "fused graph") if placed.partitions else "nothing fused" if alone > 1 else ""]
     return ", ".join(filter(None, parts))
 
 

@@ -31,7 +31,7 @@ def unlike_parts(a: Inside, b: Inside, *, is_compiled: bool, shown_by: str) -> t
         return ()
     out = [*_weights(a.constants, b.constants), *_attributes(a.model, b.model)]
     out += [] if is_compiled else _operators(a.model, b.model)
-    return tuple(f"{note}; {shown_by} shows it" if shown_by else note for note in out)
+    return tuple(f"{note}; see: {shown_by}" if shown_by else note for note in out)
 
 
 def _attributes(a: ModelProto, b: ModelProto) -> Iterator[str]:

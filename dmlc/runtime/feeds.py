@@ -171,7 +171,7 @@ def bind_dims(signature: Signature, arrays: Mapping[str, Array], problems: list[
         if array is None or isinstance(type_, ForeignType):
             continue
         if array.ndim != type_.rank:
-            problems.append(_shape_problem(name, type_, array, f"{type_.rank} axes are declared, {array.ndim} came"))
+            problems.append(_shape_problem(name, type_, array, f"rank {type_.rank} is declared, {array.ndim} is given"))
             continue
         for axis, (size, got) in enumerate(zip(type_.shape, array.shape, strict=True)):
             if isinstance(size, int):

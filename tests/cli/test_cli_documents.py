@@ -1,18 +1,23 @@
-"""Every verb on good and bad inputs: one JSON document on stdout, an error with a code wherever the exit code is 1."""
+"""Every verb on good and bad inputs: one JSON document on stdout, which keeps to its schema, an error with a code
+wherever the exit code is 1, and text in plain words."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
+from jsonschema import Draft202012Validator
 from onnx import parser
 
 from dmlc.cli.main import main
+from dmlc.cli.schemas import schema_of
+from tests.cli.plain_words import assert_plain
 from tests.rows import each_row
 
 GOOD = "model m(x: f32[N, 3]) -> (y) {\n    return reduce_sum(x, axes=[1])\n}\n"
@@ -90,6 +95,11 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
     return call
 
 
+@cache
+def validator(command: str) -> Draft202012Validator:
+    return Draft202012Validator(schema_of(command))
+
+
 def codes_in(text: str) -> list[tuple[str, str]]:
     """The severities and codes; a verdict names its code at its end."""
     return [*_HEAD.findall(text), *(("error", code) for code in _OF_VERDICT.findall(text))]
@@ -106,12 +116,14 @@ def test_one_document_and_a_code(run: Run, verb: str, source: str) -> None:
     if out or code != 2:  # wrong usage prints none
         document = json.loads(out)
         assert (document["schema"], document["ok"]) == (1, code == 0)
+        assert [str(error) for error in validator(document["command"]).iter_errors(document)] == []
         found = [(d["severity"], d["code"]) for d in document["diagnostics"]]
         assert not any(code[0] == "I" for _, code in found)
         assert ("error" in {severity for severity, _ in found}) is (code != 0)
     text_code, text_out, text_err = run(*argv)
     assert text_code == code
     assert "Traceback" not in text_out + text_err
+    assert_plain(text_out + text_err, " ".join(argv))
     if found or code == 1:
         assert sorted(codes_in(text_out + text_err)) == sorted(found)
     if code == 1 and text_out.startswith(("different: ", "not comparable: ")):

@@ -302,7 +302,7 @@ def test_run_refuses_data_that_does_not_match(command_line: Run) -> None:
     image = ("--input", "image=data.npz:image")
     for argv, code, text in (
         (["--input", "x=f8.npy", *image], "E0424", "expected f32[N, 4], got f64[3, 4]"),
-        (["--input", "x=row.npy", *image], "E0425", "2 axes are declared, 1 came"),
+        (["--input", "x=row.npy", *image], "E0425", "rank 2 is declared, 1 is given"),
         (["--input", "x=one.npy", *image], "E0425", "dim N is 1, it must be 2 to 64"),
         (["--input", "x=x.npy"], "E0423", "input image is not given"),
         ([*INPUTS, "--input", "y=x.npy"], "E0423", "no input y"),

@@ -98,7 +98,7 @@ def test_other_byte_orders_and_layouts(signature: Signature) -> None:
 
 def test_shapes(signature: Signature) -> None:
     cases = [
-        (good(x=np.zeros(8, np.float32)), "input x: expected f32[N, 8], got f32[8]: 2 axes are declared, 1 came"),
+        (good(x=np.zeros(8, np.float32)), "input x: expected f32[N, 8], got f32[8]: rank 2 is declared, 1 is given"),
         (
             good(x=np.zeros((3, 7), np.float32)),
             "input x: expected f32[N, 8], got f32[3, 7]: axis 1 has size 7, not 8",

@@ -1,4 +1,4 @@
-"""What output must keep to: no banned word, right plurals, and lines of at most 100 columns, names and source apart."""
+"""Rules for output: no banned word, right plurals, and lines of at most 100 columns, names and source apart."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ WRONG_PLURAL = re.compile(rf"{_NUMBER}(1 ({'|'.join(_NOUNS.values())})|(?!1 )\d(
 _NAME = re.compile(r"\S*[\w)][./_@=\[(:|]\S+|\S*[a-z][A-Z]\S*|\S{25,}|--\S+")
 #: Lines that show a source as it is.
 _OF_SOURCE = re.compile(r"\s*\d* \| |\s*--> ")
-#: What ONNX Runtime says of a model, as it says it.
+#: Words of ONNX Runtime about a model.
 _BY_OTHERS = re.compile("(?<=ONNX Runtime refuses the model: ).*")
 #: Commands that show program text, or values of one tensor a line.
 _SHOWS_TEXT = re.compile(r"(explain [EWI]\d|diff |verify |inspect |bench |compile .*--verify)")

@@ -73,7 +73,7 @@ def test_pages_are_in_plain_words(said: Run, command: str) -> None:
 
 @pytest.mark.parametrize("verb", ["compile", "check", "explain"])
 def test_what_v_adds_is_in_plain_words(said: Run, verb: str) -> None:
-    """What the commands print without it is looked at where the documents are."""
+    """``test_cli_documents`` looks at output without it."""
 
     @each_row("source", SOURCES)
     def is_plain(source: str) -> None:

@@ -13,16 +13,19 @@ from dmlc.cli.counts import operations
 from dmlc.cli.model_comparison import ModelComparison, column
 from dmlc.cli.next_steps import requires_line
 from dmlc.cli.placement_view import requirements_of
+from dmlc.cli.report_facts import figures_of
 from dmlc.codegen import dml
 from dmlc.diagnostics import DmlcError
 from dmlc.diagnostics.counted import counted
-from dmlc.diagnostics.shown import Rows
+from dmlc.diagnostics.shown import Rows, Shown
 from dmlc.inference.model_facts import types_by_name
 from dmlc.ir.printer import print_graph
 from dmlc.ops.opaque import OpaqueAttributes
 from dmlc.placement.report import Placement
 from dmlc.placement.requirements import requirements
 from dmlc.runtime.graph_model import names_in
+from dmlc.views.notebook import record_html
+from dmlc.views.stages import compiled_scene
 
 #: So many inputs, outputs and dims are printed, in so many characters.
 _MOST_LISTED, _LONGEST = 6, 300
@@ -38,6 +41,15 @@ def text_of(record: object) -> str:
 def rows_of(record: object) -> Rows:
     """The table of a record of these kinds; the first row has the headings."""
     raise TypeError(f"no table for {type(record).__name__}")
+
+
+@singledispatch
+def html_of(record: Shown) -> str:
+    """The HTML of a record for notebooks: its answer, and its table."""
+    is_right = getattr(record, "ok", getattr(record, "equal", None))
+    headline = record.headline()
+    answer = "" if is_right is None else "same" if is_right else "different"
+    return record_html(headline, record.to_rows(), answer="open" if headline.startswith("not ") else answer)
 
 
 # --- graphs
@@ -101,6 +113,18 @@ def _(program: api.Program) -> Rows:
         return [("", "compiled"), ("model", _compiled(program, found)), *signature]
     rows = compared_rows(program, found.before, found.after, {}, verbose=True)
     return [("", "before", "after", "why"), *rows, *[(what, text, "", "") for what, text in signature]]
+
+
+@html_of.register
+def _(program: api.Program) -> str:
+    """The figures of a report, the inputs and outputs, and the graph."""
+    found = _comparison(program)
+    headline = f"{program.signature.name}: {_compiled(program, found)}"
+    table = [("", "type"), *_signature_rows(program)]
+    if found is None:
+        return record_html(headline, table)
+    figures = figures_of(program, found.before, found.after, {})
+    return record_html(headline, table, figures=figures, scene=compiled_scene(program))
 
 
 def _compiled(program: api.Program, found: ModelComparison | None) -> str:

@@ -75,7 +75,7 @@ def _report_facts(
     return ReportFacts(
         Path(source).name,
         first_line(program, found),
-        _figures(program, found.before, found.after, {} if sizes is None else sizes.binding),
+        figures_of(program, found.before, found.after, {} if sizes is None else sizes.binding),
         requirements_of(program).text(),
         after,
         _details(program, {name: str(type) for name, type in made.types.items()}, dict(made.locations)),
@@ -91,13 +91,13 @@ def _report_facts(
     )
 
 
-def _figures(
+def figures_of(
     program: api.Program, before: ModelColumn | None, after: ModelColumn, sizes: dict[str, int]
 ) -> list[Figure]:
     """The rows of the table of ``compile``, all of them; of one column where there is nothing before."""
     rows = compared_rows(program, after if before is None else before, after, sizes, verbose=True)
     figures = [Figure(name, old, new, why) for name, old, new, why in rows if new != "unknown"]
-    return figures if before is not None else [Figure(each.name, "", each.after) for each in figures]
+    return figures if before is not None else [replace(each, before="") for each in figures]
 
 
 def _details(program: api.Program, types: dict[str, str], places: dict[str, str]) -> SceneDetails:

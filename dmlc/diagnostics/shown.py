@@ -8,14 +8,14 @@ from typing import Any, TypeAlias
 #: Cells of a table; the first row has the headings.
 Rows: TypeAlias = "list[tuple[str, ...]]"
 
-#: The most lines of ``str``, and the most rows of a table in a notebook.
-_MOST_LINES, _MOST_ROWS = 15, 100
+#: The most lines of ``str``.
+_MOST_LINES = 15
 
 
 class Shown:
     """A record with a ``repr`` of one line, the text of its command as ``str``, and a table for notebooks.
 
-    The package ``dmlc`` has the texts and tables of records that do not make their own.
+    The package ``dmlc`` has the HTML of records, and the texts and tables of records that do not make their own.
     """
 
     __slots__ = ()
@@ -45,22 +45,11 @@ class Shown:
         return "\n".join([*lines[: _MOST_LINES - 1], f"... and {more} more lines, which to_text() returns"])
 
     def _repr_html_(self) -> str:
-        """Return the table as HTML, with nothing of the record unescaped."""
-        from html import escape  # its tables of entities take a millisecond to load
-
-        table = self.to_rows()
-        headings, *rows = [tuple(map(escape, row)) for row in table[: _MOST_ROWS + 1]]
-        lines = [f"<table>\n<caption>{escape(self.headline())}</caption>", f"<thead>{_row(headings, 'th')}</thead>"]
-        lines += ["<tbody>", *[_row(row, "td") for row in rows]]
-        if len(table) > len(rows) + 1:
-            lines.append(f'<tr><td colspan="{len(headings)}">... and {len(table) - len(rows) - 1} more</td></tr>')
-        return "\n".join([*lines, "</tbody>\n</table>"])
+        """Return the answer, the table and the picture as HTML, with nothing of the record unescaped."""
+        html: str = _printer().html_of(self)
+        return html
 
 
 def _printer() -> Any:
     """The module that prints records as the commands do, above all layers: the package itself knows it."""
     return import_module("dmlc")._printer()
-
-
-def _row(cells: tuple[str, ...], tag: str) -> str:
-    return f"<tr>{''.join(f'<{tag}>{cell}</{tag}>' for cell in cells)}</tr>"

@@ -100,15 +100,15 @@ def page(facts: ReportFacts) -> str:
     panes = [("before", facts.before, facts.before_details), ("after", facts.after, facts.after_details)]
     shown = [(key, grouped(scene, MOST_NODES), more) for key, scene, more in panes if scene is not None]
     data = {key: details_of(scene, more) for key, scene, more in shown}
-    return Template(_asset("report.html")).substitute(
+    return Template(asset("report.html")).substitute(
         title=markup(facts.source),
         headline=markup(facts.headline),
-        css=f"{_asset('report.css')}\n{style('.pic')}",
-        verdict=_verdict(facts.verdict),
+        css=f"{asset('report.css')}\n{style('.pic')}",
+        verdict="" if facts.verdict is None else verdict_html(facts.verdict[0], facts.verdict[1], "Verification: "),
         compared="Before and after" if facts.before is not None else "The result",
-        figures="".join(map(_figure, facts.figures)),
+        figures="".join(map(figure_html, facts.figures)),
         steps=_steps(facts),
-        legend=_legend([scene for _, scene, _ in shown]),
+        legend=legend_html([scene for _, scene, _ in shown]),
         panes="".join(_pane(key, key.capitalize() if len(shown) > 1 else "", scene) for key, scene, _ in shown),
         rules=_rules(facts),
         faults=_faults(facts.faults),
@@ -116,26 +116,25 @@ def page(facts: ReportFacts) -> str:
         ledger=counted(len(facts.ledger), "rewrite"),
         version=markup(__version__),
         data=script({**data, "ledger": facts.ledger, "places": {key: place.label for key, place in PLACES.items()}}),
-        js=_asset("report.js"),
+        js=asset("report.js"),
     )
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """The text of a template, a style sheet or a script."""
     return (files("dmlc") / "views" / "assets" / name).read_text("utf-8")
 
 
 # --- the head
 
 
-def _verdict(verdict: tuple[str, str] | None) -> str:
-    if verdict is None:
-        return ""
-    answer, text = verdict
+def verdict_html(answer: str, text: str, label: str = "") -> str:
+    """An answer with its sign and its colour, and the lines below it."""
     kind = {"same": "good", "different": "poor"}.get(answer, "open")
     sign = {"good": "\u2713", "poor": "\u2717", "open": "?"}[kind]
     first, *more = text.strip().split("\n")
     rest = f'<pre class="more">{markup_lines(more)}</pre>' if more else ""
-    return f'<p class="verdict {kind}"><b aria-hidden="true">{sign}</b> Verification: {markup(first)}</p>{rest}'
+    return f'<p class="verdict {kind}"><b aria-hidden="true">{sign}</b> {label}{markup(first)}</p>{rest}'
 
 
 def markup_lines(lines: Iterable[str]) -> str:
@@ -143,7 +142,8 @@ def markup_lines(lines: Iterable[str]) -> str:
     return "\n".join(map(markup, lines))
 
 
-def _figure(figure: Figure) -> str:
+def figure_html(figure: Figure) -> str:
+    """An amount in large letters, with the amount before and the reason."""
     before = f'<span class="old">{_unbroken(figure.before)}</span><span class="arrow" aria-label="to">\u2192</span>'
     shown = "" if not figure.before or figure.before == figure.after else before
     long = " long" if len(figure.before + figure.after) > 18 else ""
@@ -154,7 +154,7 @@ def _figure(figure: Figure) -> str:
 
 def _unbroken(amount: str) -> str:
     """The amount with its unit in the same line."""
-    return markup(amount) if "*" in amount else markup(amount).replace(" ", "&nbsp;")
+    return markup(amount) if "*" in amount else markup(amount).replace(" ", "\u00a0")
 
 
 def _steps(facts: ReportFacts) -> str:
@@ -169,7 +169,8 @@ def _steps(facts: ReportFacts) -> str:
 # --- the pictures
 
 
-def _legend(scenes: Sequence[Scene]) -> str:
+def legend_html(scenes: Sequence[Scene]) -> str:
+    """The places that nodes have, each with its colour, letter and line."""
     keys = [key for key in PLACES if any(key in places_in(scene) for scene in scenes)]
     items = ""
     for key in keys:

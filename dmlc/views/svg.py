@@ -29,11 +29,11 @@ def picture(scene: Scene) -> str:
     )
 
 
-def style(root: str = "svg", *, with_dark: bool = True) -> str:
+def style(root: str = "svg", *, with_colors: bool = True) -> str:
     """The style sheet of pictures; ``root`` selects what it is for."""
+    dark = f"@media(prefers-color-scheme:dark){{{root}{{{colors(1)}}}}}"
     rules = [
-        f"{root}{{{_FONT};{_colors(0)}}}",
-        *([f"@media(prefers-color-scheme:dark){{{root}{{{_colors(1)}}}}}"] if with_dark else []),
+        *([f"{root}{{{_FONT};{colors(0)}}}", dark] if with_colors else [f"{root}{{{_FONT}}}"]),
         f"{root} .page{{fill:var(--page)}}",
         f"{root} .n rect{{stroke-width:1.3;rx:5px}}",
         f"{root} .n text{{fill:var(--ink)}}",
@@ -52,8 +52,8 @@ def style(root: str = "svg", *, with_dark: bool = True) -> str:
     return "\n".join(rules)
 
 
-def _colors(theme: int) -> str:
-    """The colours of a theme: 0 is light, 1 is dark."""
+def colors(theme: int) -> str:
+    """The colours of a theme as variables: 0 is light, 1 is dark."""
     page, ink, soft, edge, line, frame = (
         ("#ffffff", "#1b1f24", "#59636e", "#8a94a0", "#d5dbe1", "#6b7a8c08"),
         ("#15181c", "#e8ebee", "#a3adb8", "#77818d", "#363d46", "#9fb0c408"),

@@ -284,7 +284,11 @@ def check_wrong(data: dict[str, Any], file: str) -> None:
 
 
 _COST = {"dispatch_us": is_number, "bytes_per_us": is_number, "source": is_name}
-_DISPATCH = {**dict.fromkeys(("count", "per_row", "apart"), is_count), "source": is_name, "operands": map_of(is_count)}
+_DISPATCH = {
+    **dict.fromkeys(("count", "per_row", "apart", "before"), is_count),
+    "source": is_name,
+    "operands": map_of(is_count),
+}
 
 
 def check_dispatch(document: dict[str, Any], file: str) -> None:
@@ -378,7 +382,7 @@ _KERNEL: dict[str, Check] = {
     "constant": list_of(is_count),
     "graph_inputs": maybe(is_count),
     "query": is_text,
-    "directml": list_of(is_name),
+    **dict.fromkeys(("directml", "int64"), list_of(is_name)),
     "not_onnx": map_of(is_text),
     **dict.fromkeys(("release", "types_release"), lambda value: value == "" or is_level(value)),
 }
@@ -396,6 +400,7 @@ _FAILURE: dict[str, Check] = {
     **dict.fromkeys(("ranks_under", "resized_over", "letters_over", "constant_scalar"), maybe(is_count)),
     "mixed": list_of(is_name),
     "when": is_name,
+    "unless": map_of(is_text),
 }
 _REWRITE: dict[str, Check] = {
     **dict.fromkeys(("pass", "makes", "source"), is_name),
@@ -408,11 +413,30 @@ _REWRITE: dict[str, Check] = {
 _EFFECTS = ("fails", "wrong", "imprecise", "advice", "cpu")
 
 
+_PROVIDER: dict[str, Check] = {
+    **dict.fromkeys(("source", "cite", "date", "device", "dispatches"), is_text),
+    "known_opsets": is_range,
+    "fuses": is_flag,
+    "session": lambda value: isinstance(value, dict),
+}
+_SESSION: dict[str, Check] = {
+    "provider": is_name,
+    **dict.fromkeys(("provider_options", "int64_options", "plain_layout"), map_of(is_text)),
+    "session_options": map_of(is_plain),
+}
+
+
 def check_provider(data: dict[str, Any], file: str) -> None:
     """Check the table of an execution provider."""
-    for key in ("source", "cite", "date", "known_opsets", "rows", "failures"):
+    for key in ("rows", "failures", *_PROVIDER):
         need(key in data, file, f"{key} must be said")
-    need_fields(data, {"known_opsets": is_range, **dict.fromkeys(("source", "cite", "date"), is_text)}, file, "it")
+    need_fields(data, _PROVIDER, file, "it")
+    need(
+        {"provider", "provider_options", "session_options"} <= data["session"].keys() <= _SESSION.keys(),
+        file,
+        "session",
+    )
+    need_fields(data["session"], _SESSION, file, "session")
     for key in ("rows", "failures"):
         need(isinstance(data[key], list), file, f"{key} is a list")
     seen: set[tuple[str, str]] = set()

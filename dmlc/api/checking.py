@@ -158,7 +158,7 @@ def _of_optimizer(program: Program | None) -> list[Diagnostic]:
 def _of_level(report: Placement) -> list[Diagnostic]:
     """The error for a feature level below the one that ONNX Runtime asks for."""
     least = least_feature_level()
-    if level_key(report.feature_level) >= level_key(least):
+    if report.feature_level is None or level_key(report.feature_level) >= level_key(least):
         return []
     message = f"ONNX Runtime needs DirectML feature level {least}, not {report.feature_level}"
     return [Diagnostic(FEATURE_LEVEL, message, help=option(f"--feature-level {least}", f"feature_level={least!r}"))]

@@ -13,7 +13,12 @@ from dmlc.targets import Target, load_target, target_names
 from dmlc.targets.directml import feature_levels, least_feature_level
 
 #: Names that targets have elsewhere: those of ONNX Runtime's providers, and of the backends of ``run``.
-_NICKNAMES = {"dml": "directml", "DmlExecutionProvider": "directml", "CPUExecutionProvider": "cpu"}
+_NICKNAMES = {
+    "dml": "directml",
+    "DmlExecutionProvider": "directml",
+    "CPUExecutionProvider": "cpu",
+    "WebGpuExecutionProvider": "webgpu",
+}
 
 
 def chosen_target(wanted: str | Target, feature_level: str | None) -> Target:
@@ -32,6 +37,9 @@ def chosen_target(wanted: str | Target, feature_level: str | None) -> Target:
         return target
     levels, least = feature_levels(), least_feature_level()
     check_feature_level(feature_level)
+    if target.provider is not None and target.feature_level is None:
+        message = f"target {name} has no feature levels: they are DirectML's"
+        raise fail(codes.UNKNOWN_CHOICE, message, help="leave it out", exit_code=2)
     if target.provider is None:  # no session is made there; DxDispatch's JSON asks for the level
         return replace(target, feature_level=feature_level)
     if levels.index(feature_level) < levels.index(least):

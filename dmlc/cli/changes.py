@@ -86,15 +86,16 @@ def left_cpu(before: ModelColumn, after: ModelColumn) -> str:
 
 
 def growth_reason(program: api.Program, before: ModelColumn, after: ModelColumn) -> str:
-    """The reason for more nodes or bytes: operators that DirectML lacks are decomposed, else the rules that make more
+    """The reason for more nodes or bytes: operators without a kernel are decomposed, else the rules that make more
     nodes than they take."""
     refused: Counter[str] = Counter()
-    for node in () if before.placed is None else before.placed.nodes:
+    placed = before.placed
+    for node in () if placed is None else placed.nodes:
         if node.where == CPU and _lacks_kernel(node) and not after.facts.nodes.get(node.op):
             refused[node.op] += 1
-    if refused:
+    if placed is not None and refused:
         names = listed([f"{number} {op}" for op, number in refused.most_common()])
-        return f"{names} in operators that DirectML has"
+        return f"{names} in operators that {placed.device} has"
     grown: Counter[str] = Counter()
     for entry in program.ledger:
         grown[entry.rule] += len(entry.after) - len(entry.before)

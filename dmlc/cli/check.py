@@ -199,7 +199,7 @@ class _OtherOptions(Struct, frozen=True):
     program: api.Program
 
 
-def _written(args: argparse.Namespace, other: _OtherOptions, level: str) -> _Findings:
+def _written(args: argparse.Namespace, other: _OtherOptions, level: str | None) -> _Findings:
     """Write the model that ``_command`` names, and look at it: the result is about that one."""
     path = _output(args)
     other.program.save(path)

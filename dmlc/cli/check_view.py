@@ -33,7 +33,7 @@ _SHAPES = "shape computations"
 _WARNED = ("fails", "wrong numbers", "CPU", "not known")
 _ALONE = "GPU, one at a time"
 #: The places of nodes, the worst first.
-_PLACES = (*_WARNED, _ALONE, "GPU, fused", "folded while loading")
+_PLACES = (*_WARNED, _ALONE, "GPU, fused", "GPU", "folded while loading")
 
 
 def first_line(result: CheckResult, name: str, target: str) -> str:
@@ -176,7 +176,7 @@ def _where(node: NodePlacement, report: Placement) -> tuple[str, str]:
     if node.where == FOLDED:
         return "folded while loading", ""
     if not node.alone:
-        return "GPU, fused", ""
+        return "GPU, fused" if node.is_fused else "GPU", ""
     reason = dynamic_text(report) if node.alone.startswith(OPEN_SIZES) else ""
     return _ALONE, reason or kind_of_verdict(node.alone)
 

@@ -33,7 +33,7 @@ def nodes_text(total: int, placed: Placement | None) -> str:
     on_cpu, unknown = placed.count(CPU), placed.count("unknown")
     alone = sum(node.where == PROVIDER and bool(node.alone) for node in placed.nodes)
     if not (alone or on_cpu or unknown):
-        return f"{text} in {counted(placed.partitions, 'fused graph')}"
+        return f"{text} in {counted(placed.partitions, 'fused graph')}" if placed.partitions else f"{text} on the GPU"
     parts = [text, f"{on_cpu} on the CPU" if on_cpu else "all on the GPU" if not unknown else ""]
     parts += [f"{unknown} unknown" if unknown else ""]
     parts += [counted(placed.partitions, "fused graph") if placed.partitions else "nothing fused" if alone > 1 else ""]

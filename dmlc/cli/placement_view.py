@@ -29,12 +29,12 @@ _MOST_NAMES = 2
 def placement_text(report: Placement) -> str:
     """Each node with its costs, by verdict, the worst first; then the sums, obstacles and copies."""
     sums = [
-        f"opset {report.opset}, feature level {report.feature_level}",
-        counted(report.partitions, "fused graph"),
+        f"opset {report.opset}" + (f", feature level {report.feature_level}" if report.feature_level else ""),
+        *([counted(report.partitions, "fused graph")] if report.feature_level else ()),
         f"dispatches about {_amount(report.dispatches)}",
         f"bytes about {_bytes(report.bytes)}",
         _copies_sum(report),
-        f"feature level {report.level} suffices",
+        *([f"feature level {report.level} suffices"] if report.level else ()),
     ]
     folded = report.count("folded")
     if folded:

@@ -140,10 +140,11 @@ def _page(target: Target) -> str:
     else:
         found = provider(target.provider)
         kernels = sum(len(row.kernels) for row in found.rows.values())
-        rows.append(["feature level", f"{target.feature_level} of DirectML"])
-        rows.append(
-            ["tables", f"{len(found.rows)} ONNX operators, {kernels} kernels; {len(operator_rows())} DirectML rows"]
-        )
+        tables = f"{len(found.rows)} ONNX operators, {kernels} kernels"
+        if target.feature_level is not None:
+            rows.append(["feature level", f"{target.feature_level} of DirectML"])
+            tables += f"; {len(operator_rows())} DirectML rows"
+        rows.append(["tables", tables])
     return f"{target.name}\n" + table(rows, "  ")
 
 

@@ -16,9 +16,6 @@ from dmlc.placement.node import CPU
 from dmlc.placement.report import Placement
 from dmlc.text.stopping import StoppedError, stoppable
 
-#: Names of the execution providers of targets.
-_PROVIDERS = {"dml_ep": "DirectML"}
-
 
 class Placed(Struct, frozen=True):
     """The lens of each model, and what its target warns of."""
@@ -46,10 +43,9 @@ def placed(
             try:
                 options: dict[str, Any] = {"target": target, "model": model, "include": include}  # the editor's words
                 program = api.compile(source, **options, progress=progress)
-                provider = program.target.provider
-                if provider is not None:
-                    shown = _PROVIDERS.get(provider, provider)
-                    lenses[model] = f"{shown}: {_placed_text(program.placement())}"
+                if program.target.provider is not None:
+                    report = program.placement()
+                    lenses[model] = f"{report.device}: {_placed_text(report)}"
                 found += program.diagnostics
             except DmlcError as error:
                 found += error.diagnostics

@@ -62,9 +62,13 @@ _UNITS = 8
 class Intervals:
     """The intervals of a graph's values, worked out when they are asked for, and kept."""
 
-    def __init__(self, graph: Graph, *, trusts: bool = True, finite: bool = True) -> None:
-        """``trusts`` the ranges that inputs promise. Without ``finite``, infinities may be fed and made."""
+    def __init__(
+        self, graph: Graph, *, trusts: bool = True, finite: bool = True, counted: float = _MOST_COUNTED
+    ) -> None:
+        """``trusts`` the ranges that inputs promise. Without ``finite``, infinities may be fed and made. No tensor has
+        more elements than are ``counted``."""
         self.graph = graph
+        self.counted = counted
         self.ranges: dict[str, tuple[int | float, int | float]] = graph.ranges if trusts else {}
         self._whole = of_dtype if finite else _anything
         self._known: dict[Value, Interval] = {}
@@ -229,11 +233,20 @@ def _of_data(data: Tensor) -> Interval:
 
 def _cast(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
     have, to = node.operand("x").type.dtype, node.attributes_as(CastAttributes).to
-    if not to.is_float and have.is_float:
+    if not to.is_float and have.is_float and not _is_of_integers(node.operand("x")):
         return of_dtype(to)  # NaN may become any integer
     if to.kind == "bool":
         return (0, 1)
     return x[0] if not to.is_float else _rounded(x[0], to)
+
+
+def _is_of_integers(value: Value) -> bool:
+    """Return whether the elements were integers before a cast: none is NaN."""
+    node = value.producer
+    while node is not None and _rule_of(node, value) is _first:
+        value = node.operand(0)
+        node = value.producer
+    return node is not None and node.op is CAST and node.operand("x").type.dtype.is_integer
 
 
 def _rounded(x: Interval, to: DType) -> Interval:
@@ -485,9 +498,11 @@ def _extreme(self: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
 
 
 def _rule_of(node: Node, value: Value) -> _Rule | None:
+    if node.op is select.TOP_K:
+        return _indices if value.index == 1 else _first
     rule = _RULES.get(node.op)
     if rule is not None or node.op is not OPAQUE:
-        return _indices if node.op is select.TOP_K and value.index == 1 else rule
+        return rule
     if any(is_opaque(node, name) for name in _COUNTING):
         return _indices
     return _first if any(is_opaque(node, name) for name in _PICKING) else None
@@ -501,8 +516,14 @@ _COUNTING = ("Shape", "Size", "NonZero", "ArgMax", "ArgMin")
 
 
 def _indices(self: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
-    dtype = node.results[-1].type.dtype
-    return (0.0, min(float(dtype.highest), _MOST_COUNTED))
+    """Places along the axes that are searched together."""
+    most = min(float(node.results[-1].type.dtype.highest), self.counted)
+    if node.op is OPAQUE:
+        return (0.0, most)
+    a: Any = node.attributes
+    axes = (a.axis,) if node.op is select.TOP_K else a.axes
+    places = self.graph.dims.interval(product([node.operand("x").shape[axis] for axis in axes]))[1] - 1
+    return (0.0, max(min(most, float(places)), 0.0))
 
 
 _TRUTH = (b.EQUAL, b.NOT_EQUAL, b.LESS, b.LESS_EQUAL, b.GREATER, b.GREATER_EQUAL)

@@ -12,6 +12,7 @@ from dmlc.onnx_schema.einsum import Equation
 from dmlc.placement.activations import host_of
 from dmlc.placement.values import ValueScope, attribute
 from dmlc.targets import dispatch_row, dispatches
+from dmlc.targets.provider import Provider
 
 #: Operators that read no more of their first operand than they write.
 _READ_IN_PART = frozenset(("Gather", "GatherElements", "GatherND", "Slice"))
@@ -23,20 +24,21 @@ def total(values: Iterable[Dim | None]) -> Dim | None:
     return None if None in counts else summed([(value, count) for value, count in counts.items() if value is not None])
 
 
-def node_dispatches(node: NodeProto, scope: ValueScope) -> Dim | None:
-    """The dispatches of a node; None where they depend on sizes that are not known.
+def node_dispatches(node: NodeProto, scope: ValueScope, provider: Provider) -> Dim | None:
+    """The dispatches of a node on a provider; None where they depend on sizes that are not known.
 
     An activation that the provider computes within the node before it has none.
     """
-    if host_of(node, scope) is not None:
+    if provider.fuses and host_of(node, scope) is not None:
         return 0
-    special = _SPECIAL.get(node.op_type)
+    table = provider.dispatches
+    special = _SPECIAL.get(table, {}).get(node.op_type)
     known = None if special is None else special(node, scope)
     if known is not None:
         return known
     shape = scope.of(node.input[0]).shape if node.input else None
-    count = dispatches(node.op_type, shape, _axes(node, shape is None or len(shape), scope))
-    more = dispatch_row(node.op_type).operands
+    count = dispatches(node.op_type, shape, _axes(node, shape is None or len(shape), scope), table)
+    more = dispatch_row(node.op_type, table).operands
     if count is None or not more:
         return count
     return count + sum(more.get(str(index), 0) for index, name in enumerate(node.input) if name)
@@ -88,19 +90,21 @@ def _of_rotary_embedding(node: NodeProto, scope: ValueScope) -> int | None:
     return 10 + 2 * is_shared + 2 * bool(attribute(node, "rotary_embedding_dim"))
 
 
-#: Operators whose count depends on more than the axes; a result of None leaves it to the table.
-_SPECIAL: Mapping[str, Callable[[NodeProto, ValueScope], int | None]] = {
-    "Attention": _of_attention,
-    "Cast": _of_cast,
-    "CastLike": _of_cast,
-    "Einsum": _of_einsum,
-    "GroupQueryAttention": _of_group_attention,
-    "Max": _of_many,
-    "Mean": _of_mean,
-    "Min": _of_many,
-    "QuickGelu": _of_quick_gelu,
-    "RotaryEmbedding": _of_rotary_embedding,
-    "Sum": _of_many,
+#: Operators whose count depends on more than the axes, by table; a result of None leaves it to that.
+_SPECIAL: Mapping[str, Mapping[str, Callable[[NodeProto, ValueScope], int | None]]] = {
+    "dispatch": {
+        "Attention": _of_attention,
+        "Cast": _of_cast,
+        "CastLike": _of_cast,
+        "Einsum": _of_einsum,
+        "GroupQueryAttention": _of_group_attention,
+        "Max": _of_many,
+        "Mean": _of_mean,
+        "Min": _of_many,
+        "QuickGelu": _of_quick_gelu,
+        "RotaryEmbedding": _of_rotary_embedding,
+        "Sum": _of_many,
+    }
 }
 
 
@@ -117,24 +121,24 @@ def _axes(node: NodeProto, rank: int | bool, scope: ValueScope) -> list[int] | N
     return None if rank is True else list(range(rank))
 
 
-def node_bytes(node: NodeProto, scope: ValueScope) -> Dim | None:
+def node_bytes(node: NodeProto, scope: ValueScope, provider: Provider) -> Dim | None:
     """The bytes that a node reads and writes; None where a size is not known. An operand that it takes twice is read
     once. Bytes between the dispatches of a node count too."""
-    if host_of(node, scope) is not None:
+    if provider.fuses and host_of(node, scope) is not None:
         return 0
     operands, results = [[name for name in names if name] for names in (node.input, node.output)]
     if node.op_type in _READ_IN_PART:
         operands = [*results[:1], *operands[1:]]
         return total([scope.of(name).bytes for name in (*operands, *results)])
     moved = [scope.of(name).bytes for name in dict.fromkeys((*operands, *results))]
-    return total([*moved, *_between(node, scope)])
+    return total([*moved, *(_between(node, scope) if provider.fuses else ())])
 
 
 def _between(node: NodeProto, scope: ValueScope) -> list[Dim | None]:
     """The bytes that one dispatch of a node writes and another reads, each twice."""
     if node.op_type == "Einsum":
         return [_product_bytes(node, scope)] * 2
-    if _SPECIAL.get(node.op_type) in (_of_many, _of_mean):
+    if node.op_type in ("Max", "Mean", "Min", "Sum"):
         return [scope.of(node.output[0]).bytes] * (2 * max(len(node.input) - 2, 0))
     if node.op_type in ("Cast", "CastLike") and _of_cast(node, scope):
         return [scope.of(node.output[0]).bytes] * 2

@@ -17,6 +17,7 @@ from dmlc.placement.typed_node import TypedNode
 from dmlc.placement.values import KnownType, ValueScope, attribute
 from dmlc.targets.activations import HOSTS
 from dmlc.targets.directml import LARGEST_BATCH
+from dmlc.targets.known_wrong import channels_are_mixed
 from dmlc.targets.provider import Failure, Kernel, ProviderRow
 
 #: Operand numbers of MultiHeadAttention.
@@ -81,7 +82,40 @@ def _resized_to_one(node: TypedNode) -> bool:
     return any(new == 1 and isinstance(old, int) and old > 1 for old, new in zip(x.shape, y.shape, strict=False))
 
 
+def _mixes_channels(node: TypedNode) -> bool:
+    """True if a Conv has input channels that are a multiple of 3, more than 3 and not of 4, a multiple of 4 output
+    channels, a kernel larger than 1, and no groups."""
+    weights = node.given(1)
+    return weights is not None and channels_are_mixed(weights.shape, attribute(node.proto, "group"))
+
+
+def _reads_apart(node: TypedNode) -> bool:
+    """True if the elements from the axis on are a multiple of 2 or 4, and those of the last axis are not."""
+    x, axis = node.given(0), attribute(node.proto, "axis")
+    if x is None or x.shape is None or not x.static or not x.shape:
+        return False
+    first = axis if isinstance(axis, int) else 1
+    count = product(x.shape[first % len(x.shape) :])
+    parts = 4 if count % 4 == 0 else 2 if count % 2 == 0 else 1
+    return x.shape[-1] % parts != 0
+
+
+def _has_nothing(node: TypedNode) -> bool:
+    """True if an operand has no element."""
+    return any(value.empty for value in node.operands[:1])
+
+
+def _has_no_axes(node: TypedNode) -> bool:
+    """True if the operand with the axes is absent or empty."""
+    axes = node.given(1)
+    return axes is None or axes.shape == (0,)
+
+
 CONDITIONS: Mapping[str, Callable[[TypedNode], bool]] = {
+    "conv-channels": _mixes_channels,
+    "softmax-components": _reads_apart,
+    "nothing": _has_nothing,
+    "no-axes": _has_no_axes,
     "bias-broadcasts": _bias_broadcasts,
     "keys-by-head": _keys_by_head,
     "past-and-mask": _past_and_mask,

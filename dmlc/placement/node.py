@@ -209,7 +209,7 @@ def _without_row(node: TypedNode, capabilities: Capabilities) -> Looked:
     failure = next((f for f in capabilities.faults(node.op, node.domain) if node.op in f.operators), None)
     if failure is not None:
         return _on_cpu(node, failure.what, failure.source, failure.repair)
-    why, source = f"DirectML's provider has no kernel for {node.label}", capabilities.cite(node.label)
+    why, source = f"{capabilities.device}'s provider has no kernel for {node.label}", capabilities.cite(node.label)
     return _on_cpu(node, why, source, "write it out in other operators")
 
 
@@ -225,7 +225,7 @@ def _no_kernel(node: TypedNode, row: ProviderRow, capabilities: Capabilities) ->
         return Looked(UNKNOWN, why, source, findings=[Finding("unknown", node.label, why, source)])
     if not row.usable(node.opset):
         ranges = ", ".join(f"{a} to {b}" for a, b in row.opsets) or "none"
-        why = f"DirectML's provider has kernels for opsets {ranges}, not {node.opset}"
+        why = f"{capabilities.device}'s provider has kernels for opsets {ranges}, not {node.opset}"
         best = max((min(b, target.max_opset) for a, b in row.opsets if a <= target.max_opset), default=None)
         if best is None:
             return _on_cpu(node, why, source, "write it out in other operators")
@@ -281,8 +281,9 @@ def _on_provider(node: TypedNode, row: ProviderRow, kernel: Kernel, capabilities
     why = "its kernel is the CPU's, registered for the provider" if row.host else f"kernel {kernel.since} of {row.op}"
     out = Looked(PROVIDER, why, source, row.directml, host=row.host)
     out.findings = [Finding(f.effect, node.label, f.what, f.source, f.repair) for f in failures]
-    _against_directml(node, row, out, level)
-    out.alone = _why_alone(node, row, kernel)
+    if level:
+        _against_directml(node, row, out, level)
+    out.alone = _why_alone(node, row, kernel) if capabilities.provider.fuses else ""
     out.host_operands = tuple(
         index
         for index in sorted(kernel.constant | row.host_operands)
@@ -291,7 +292,7 @@ def _on_provider(node: TypedNode, row: ProviderRow, kernel: Kernel, capabilities
         and node.proto.input[index] not in node.scope.constant
     )
     out.host_results = tuple(sorted(row.host_results))
-    out.depends_on = (*device_types(node, row, kernel), *hanging, *level_dependence(out.level))
+    out.depends_on = (*(device_types(node, row, kernel) if level else ()), *hanging, *level_dependence(out.level))
     out.half = may_compute_in_half(node, row, kernel)
     out.is_of_kind = node.domain != "ai.onnx.ml" and " is not constant" not in out.alone and not out.host_results
     return out

@@ -35,13 +35,17 @@ class NodePlacement(Struct):
     hangs_on: tuple[str, ...] = ()
 
     @property
+    def is_fused(self) -> bool:
+        return self.partition is not None
+
+    @property
     def verdict(self) -> str:
         """One line."""
         first = next((f for f in self.findings if f.effect in ("fails", "wrong")), None)
         if first is not None:
             return f"{'fails' if first.effect == 'fails' else 'wrong numbers'}: {first.limit}"
         if self.where == PROVIDER:
-            return f"not fused: {self.alone}" if self.alone else "in a fused graph"
+            return f"not fused: {self.alone}" if self.alone else "in a fused graph" if self.is_fused else self.why
         return self.why
 
 

@@ -20,6 +20,8 @@ def obstacles(report: Placement) -> list[str]:
 
     Operators that turn fusion off or have no kernel come first, then those that are only not fused.
     """
+    if report.feature_level is None:
+        return []
     named: dict[tuple[int, str, str], list[str]] = defaultdict(list)
     for node in report.nodes:
         found = _obstacle(node)

@@ -29,13 +29,16 @@ from dmlc.placement.values import ValueScope, told_names
 from dmlc.targets import Target
 from dmlc.targets.capabilities import Capabilities
 from dmlc.targets.directml import least_feature_level, level_key
+from dmlc.targets.provider import provider
+from dmlc.targets.session_advice import FACT, provider_options
 
 #: The operands and results on the CPU of a node that does not run on the provider: none in particular.
 _NOWHERE = Looked(CPU, "")
 
 
 class Placement(Shown, Struct):
-    """The report on a model. ``level`` is the first feature level that suffices for what the tables know.
+    """The report on a model, and the name of the ``device``. ``level`` is the first feature level of DirectML that
+    suffices for what the tables know, ``feature_level`` the one that is there; None for another device.
 
     ``named`` are the open dims that inputs declare, ``shapes`` the inputs with an open rank or an open size without a
     name.
@@ -43,11 +46,12 @@ class Placement(Shown, Struct):
     node writes or reads of which it is not known where it runs.
     """
 
+    device: str
     opset: int
-    feature_level: str
+    feature_level: str | None
     nodes: list[NodePlacement]
     partitions: int
-    level: str
+    level: str | None
     named: frozenset[str] = frozenset()
     shapes: list[str] = field(default_factory=list)
     transfers: list[Transfer] = field(default_factory=list)
@@ -102,9 +106,10 @@ class Placement(Shown, Struct):
         ]
         said = ", ".join(filter(None, parts))
         total = len(self.nodes)
-        graphs = "1 fused graph" if self.partitions == 1 else f"{self.partitions} fused graphs"
-        nodes = counted(total, "node")
-        return f"{nodes}: {said}; {graphs}" if said else f"{nodes}, all on DirectML, in {graphs}"
+        nodes, graphs = counted(total, "node"), counted(self.partitions, "fused graph")
+        if self.feature_level is None:
+            return f"{nodes}: {said}" if said else f"{nodes}, all on {self.device}"
+        return f"{nodes}: {said}; {graphs}" if said else f"{nodes}, all on {self.device}, in {graphs}"
 
 
 def placement(
@@ -122,16 +127,24 @@ def placement(
     """
     known = facts_of_model(model, types, binding)
     opsets = imported_versions(model.opset_import)
-    capabilities = Capabilities(target, opsets.get("", 0))
-    level = feature_level or target.feature_level or least_feature_level()
-    work = _PlacementRun(capabilities, level, opsets)
+    capabilities = Capabilities(target, opsets.get("", 0), _options(model, target))
+    level = target.feature_level and (feature_level or target.feature_level)
+    work = _PlacementRun(capabilities, level or "", opsets)
     placed = work.graph(known.graph, known.facts, None, "")
     levels = [node.level for node in work.nodes if node.level] + [least_feature_level()]
-    most = max(levels, key=level_key)
+    most = max(levels, key=level_key) if level else None
     shapes = open_inputs(info for info in model.graph.input if info.name in known.facts.inputs)
-    out = Placement(opsets.get("", 0), level, work.nodes, work.partitions, most)
+    out = Placement(capabilities.device, opsets.get("", 0), level, work.nodes, work.partitions, most)
     copies, possible = transfers(placed, size_options(told_names(known.named), shapes))
     return replace(out, named=known.named, shapes=shapes, transfers=copies, possible_transfers=possible)
+
+
+def _options(model: ModelProto, target: Target) -> Mapping[str, str]:
+    """The options of the provider that a model asks for in its metadata."""
+    if target.provider is None:
+        return {}
+    advice = [entry.value for entry in model.metadata_props if entry.key.startswith(f"dmlc.{FACT}.")]
+    return provider_options(advice, provider(target.provider).session.provider)
 
 
 def size_options(dims: list[str], shapes: list[str]) -> str:
@@ -217,8 +230,9 @@ class _PlacementRun(Struct):
             row, looked = self._row(node, name, scope)
             if index in sites and row.where == PROVIDER:
                 self._rewrite(row, sites[index], scope, last=sites[index].root == index)
-            row.partition, alone = fused.add(node, row.where == PROVIDER and not row.alone)
-            if row.where == PROVIDER:
+            if self.capabilities.provider.fuses:
+                row.partition, alone = fused.add(node, row.where == PROVIDER and not row.alone)
+            if row.where == PROVIDER and self.capabilities.provider.fuses:
                 row.alone = row.alone or alone
                 if row.alone and node.op_type == "TopK" and row.dispatches is not None:
                     row.dispatches = row.dispatches + 1  # it zeroes a buffer first (onnxruntime, DmlOperatorTopk.cpp)
@@ -260,15 +274,17 @@ class _PlacementRun(Struct):
             row.where, row.why, row.source, row.alone = found.where, f"{prefix}: {found.why}", found.source, ""
             row.directml, row.level, row.dispatches = (), None, 0
         else:
-            row.dispatches = node_dispatches(site.made, scope) if last else 0
-            row.bytes = node_bytes(site.made, scope) if last else 0
+            provider = self.capabilities.provider
+            row.dispatches = node_dispatches(site.made, scope, provider) if last else 0
+            row.bytes = node_bytes(site.made, scope, provider) if last else 0
         if last:
             row.findings += tuple([replace(f, limit=f"{prefix}: {f.limit}") for f in found.findings])
 
     def _look(self, node: NodeProto, scope: ValueScope) -> _Seen:
         looked = look_up(node, scope, self.capabilities, self.level, self.opsets)
-        bytes = node_bytes(node, scope) if looked.where in (CPU, PROVIDER) else 0
-        dispatches = node_dispatches(node, scope) if looked.where == PROVIDER and not looked.host else 0
+        provider = self.capabilities.provider
+        bytes = node_bytes(node, scope, provider) if looked.where in (CPU, PROVIDER) else 0
+        dispatches = node_dispatches(node, scope, provider) if looked.where == PROVIDER and not looked.host else 0
         if looked.where == PROVIDER and dispatches == 0:
             bytes = 0
         return _Seen(looked, bytes, dispatches)

@@ -188,4 +188,4 @@ def _cure(maker: NodePlacement, side: str, reader: _ValueReader, bindings: str) 
     if on_cpu.where == PROVIDER or on_cpu.why == OF_SHAPES:
         return f"{bindings} makes it a constant" if bindings else ""
     repair = next((f.repair for f in on_cpu.findings if f.effect == "cpu" and f.repair), "")
-    return f"run {on_cpu.op} {on_cpu.name} on DirectML: {repair}" if repair else ""
+    return f"run {on_cpu.op} {on_cpu.name} on the GPU: {repair}" if repair else ""

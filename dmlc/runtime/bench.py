@@ -114,7 +114,7 @@ def profile(artifact: Artifact, feeds: Mapping[str, Any], backend: str, rounds: 
     Raises ``DmlcError``: E0553 where the provider is missing, E0560 where ONNX Runtime is, E0554 where it refuses or
     fails, and what ``FeedChecker.check`` raises.
     """
-    options, providers = session_options(backend, folder=artifact.folder)
+    options, providers = session_options(backend, folder=artifact.folder, model=artifact.payload)
     options.graph_optimization_level = onnxruntime().GraphOptimizationLevel.ORT_DISABLE_ALL
     options.add_session_config_entry(*_NO_FUSION)
     arrays = FeedChecker(artifact.signature).check(feeds)
@@ -175,7 +175,7 @@ def median_run(
     model: ModelProto, folder: Path | None, arrays: Mapping[str, Array], backend: str, rounds: int
 ) -> tuple[float, bool]:
     """The median microseconds of a run, and whether its data stayed on the device."""
-    session = open_session(model, *session_options(backend, folder=folder))
+    session = open_session(model, *session_options(backend, folder=folder, model=model))
     run: Callable[[], Any]
     try:
         whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}

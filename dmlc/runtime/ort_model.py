@@ -10,7 +10,10 @@ from typing import Any
 
 from onnx import ModelProto, TensorProto
 
+from dmlc.codegen.onnx.metadata import model_facts
 from dmlc.runtime.hosts import HERE, KEYS, WORKER, ThisProcess, WorkerProcess
+from dmlc.targets.session_advice import FACT, provider_options
+from dmlc.workers.sessions import PROVIDERS
 
 _PREFIX = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ")
 #: Levels of graph optimizations: ONNX Runtime's default, the rewrites that keep the operators, none.
@@ -50,6 +53,7 @@ class OrtModel:
         self._settings: dict[str, Any] = {"backend": backend, "level": level, "folder": where}
         self._settings |= {"disabled": list(disabled), "threads": threads, "dims": dict(dims or {}), "whole": whole}
         self._settings |= {"arena": timed or not isolated, "timed": timed}
+        self._settings["provider_options"] = options_of(model, backend)
         self._host = host_of(model, folder, backend) if isolated else HERE
         self._key, self._generation = next(KEYS), 0
         self._load(model)
@@ -95,6 +99,12 @@ class OrtModel:
         found = self._host.ask("load", self._key, data, self._settings, memory=memory)
         self.input_types: dict[str, str] = found[0]
         self.types: dict[str, str] = found[1]
+
+
+def options_of(model: ModelProto, backend: str) -> dict[str, str]:
+    """The options of the backend's provider that a compiled model asks for in its metadata."""
+    advice = [facts.get(FACT) for facts in model_facts(model)]
+    return {name: text for own in PROVIDERS[backend] for name, text in provider_options(advice, own).items()}
 
 
 def host_of(model: ModelProto, folder: Path | None, backend: str) -> ThisProcess | WorkerProcess:

@@ -13,7 +13,7 @@ from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.diagnostics.libraries import no_provider, require
 from dmlc.ir import Array
 from dmlc.runtime.feeds import FeedChecker
-from dmlc.runtime.ort_model import OrtModel, plain_message
+from dmlc.runtime.ort_model import OrtModel, options_of, plain_message
 from dmlc.runtime.runnable import RunFailed
 from dmlc.workers.sessions import ProviderMissing, session_settings
 
@@ -34,19 +34,24 @@ def has_directml() -> bool:
     return "DmlExecutionProvider" in onnxruntime().get_available_providers()
 
 
-def session_options(backend: str, *, folder: Path | None = None) -> tuple[Any, list[str]]:
-    """The options and the providers of a session on ``dml``, ``webgpu`` or ``cpu`` with ONNX Runtime's defaults.
+def session_options(
+    backend: str, *, folder: Path | None = None, model: ModelProto | None = None
+) -> tuple[Any, list[Any]]:
+    """The options and the providers of a session on ``dml``, ``webgpu`` or ``cpu`` with ONNX Runtime's defaults, and
+    what the metadata of the model asks for.
 
     ``folder`` is where external data lies. Raises ``DmlcError`` E0553 if the provider is missing, E0560 if ONNX Runtime
     is.
     """
     try:
-        return session_settings(onnxruntime(), {"backend": backend, "folder": folder and str(folder.absolute())})
+        given = {} if model is None else options_of(model, backend)
+        settings = {"backend": backend, "folder": folder and str(folder.absolute()), "provider_options": given}
+        return session_settings(onnxruntime(), settings)
     except ProviderMissing as missing:
         raise no_provider(str(missing)) from None
 
 
-def open_session(model: ModelProto, options: Any, providers: Sequence[str]) -> Any:
+def open_session(model: ModelProto, options: Any, providers: Sequence[Any]) -> Any:
     """ONNX Runtime's session of a model. Raises what ONNX Runtime raises."""
     return onnxruntime().InferenceSession(model.SerializeToString(), options, providers=list(providers))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dmlc.ir import DTYPE_BY_NAME, DType, Operation
 from dmlc.ir.dtype import i64
 from dmlc.targets.cost import CostModel, cost_model
@@ -21,8 +23,10 @@ class Capabilities:
     for; a target without such a table takes everything. Answers are kept.
     """
 
-    def __init__(self, target: Target, opset: int) -> None:
+    def __init__(self, target: Target, opset: int, options: Mapping[str, str] | None = None) -> None:
+        """``options`` are those of the provider in a session; by default those that a compiled model may ask for."""
         self.target = target
+        self.options = options
         self.opset = opset
         self._kernels: dict[tuple[str, str], Kernel | None] = {}
         self._faults: dict[tuple[str, str], Failure | None] = {}
@@ -44,6 +48,16 @@ class Capabilities:
         reduction once for all."""
         return self.target.provider is not None
 
+    @property
+    def device(self) -> str:
+        """The name of the provider's device in messages."""
+        return self.provider.device
+
+    @property
+    def level(self) -> str:
+        """The feature level of DirectML; empty where the provider is not DirectML's."""
+        return self.target.feature_level or ""
+
     def cite(self, operator: str) -> str:
         """The row of the provider's table that an answer about the operator comes from."""
         return f"{self.provider.cite}, row {operator} ({self.provider.date})"
@@ -58,12 +72,19 @@ class Capabilities:
         key = (domain, op_type)
         if key not in self._kernels:
             row = self.provider.row(domain, op_type) if self.has_provider else None
-            self._kernels[key] = None if row is None else row.kernel(self.opset, self.target.release)
+            found = None if row is None else row.kernel(self.opset, self.target.release)
+            self._kernels[key] = found.with_int64() if found is not None and self._has_int64 else found
         return self._kernels[key]
+
+    @property
+    def _has_int64(self) -> bool:
+        return self.options is None or self.provider.session.int64_options.items() <= self.options.items()
 
     def faults(self, op_type: str, domain: str = "") -> tuple[Failure, ...]:
         """The known faults of the operator in the target's release, whatever kernel takes it."""
-        return self.provider.failures_of(op_type, self.target.release, domain) if self.has_provider else ()
+        found = self.provider.failures_of(op_type, self.target.release, domain) if self.has_provider else ()
+        given = (self.options or {}).items()
+        return tuple([f for f in found if not f.unless or not f.unless.items() <= given])
 
     def fault(self, name: str, op_type: str) -> Failure | None:
         """The fault of that id, if it is about the kernel that takes the operator at the opset in this release."""
@@ -171,6 +192,7 @@ class Capabilities:
     def compute_dtype(self, op: Operation, dtype: DType) -> DType | None:
         """The dtype itself where the operation's kernels take it, else the wider one to compute in, else None.
 
+        One that the execution provider computes comes before one that it leaves to the CPU.
         f16 stays f16 for DirectML, which has the kernels. For the others it is computed in f32 by casts that stand in
         the graph: those that ONNX Runtime would insert do not round what one node hands to the next.
         """
@@ -181,12 +203,13 @@ class Capabilities:
             need = NEEDS[op]
             wider = (dtype, *need.wider.get(dtype, ()))
             candidates = [d for d in wider if d not in need.wrong or self.is_native(op, d)]
-            fits = (
+            fits = [
                 d
                 for d in candidates
                 if d in need.rounded_inside or all(self.takes(name, d, parameter) for name, parameter in need.kernels)
-            )
-            self._dtypes[key] = next(fits, None)
+            ]
+            on_device = (d for d in fits if all(self.computes(name, d, parameter) for name, parameter in need.kernels))
+            self._dtypes[key] = next(iter((*on_device, *fits)), None)
         return self._dtypes[key]
 
     def has_kernel(self, op: Operation, dtype: DType) -> bool:

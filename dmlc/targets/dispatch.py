@@ -1,4 +1,4 @@
-"""Compute dispatches per node on DirectML: counts where they were measured, an estimate for the rest."""
+"""Compute dispatches per node on a provider: counts where they were measured, an estimate for the rest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from dmlc.targets.target import load_data
 class DispatchRow(Struct, frozen=True):
     """Dispatch count of an operator, with its source.
 
-    ``per_row`` more are issued for each row along the operator's axis, ``apart`` more if its axes are not adjacent.
+    ``per_row`` more are issued for each row along the operator's axis, ``apart`` more if its axes are not adjacent,
+    ``before`` more if they are not the last ones.
     ``operands`` are the numbers of optional operands, each with how many more it takes.
     """
 
@@ -23,6 +24,7 @@ class DispatchRow(Struct, frozen=True):
     source: str
     per_row: int = 0
     apart: int = 0
+    before: int = 0
     operands: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -53,23 +55,29 @@ def parse_rows(data: Mapping[str, Any]) -> tuple[DispatchRow, dict[str, Dispatch
     return DispatchRow(**data["default"]), rows
 
 
-@lru_cache(maxsize=1)
-def _table() -> tuple[DispatchRow, dict[str, DispatchRow]]:
-    return parse_rows(load_data("dispatch"))
+#: The table of DirectML.
+DIRECTML = "dispatch"
 
 
-def dispatch_row(op_type: str) -> DispatchRow:
-    """The facts of an ONNX operator; one dispatch where nothing else was counted."""
-    default, rows = _table()
+@lru_cache(maxsize=4)
+def _table(name: str) -> tuple[DispatchRow, dict[str, DispatchRow]]:
+    return parse_rows(load_data(name))
+
+
+def dispatch_row(op_type: str, table: str = DIRECTML) -> DispatchRow:
+    """The facts of an ONNX operator in a table; one dispatch where nothing else was counted."""
+    default, rows = _table(table)
     return rows.get(op_type, default)
 
 
-def dispatches(op_type: str, shape: Sequence[Dim] | None, axes: Sequence[int] | None) -> Dim | None:
+def dispatches(
+    op_type: str, shape: Sequence[Dim] | None, axes: Sequence[int] | None, table: str = DIRECTML
+) -> Dim | None:
     """The dispatches of a node over ``axes`` of an operand of that shape; None where they depend on what is not known.
 
     ``axes`` may be negative; None means that they are not known.
     """
-    row = dispatch_row(op_type)
+    row = dispatch_row(op_type, table)
     count: Dim = row.count
     if row.per_row:
         if shape is None or axes is None or not all(-len(shape) <= a < len(shape) for a in axes):
@@ -80,4 +88,7 @@ def dispatches(op_type: str, shape: Sequence[Dim] | None, axes: Sequence[int] | 
         numbers = {a % len(shape) for a in axes}
         between = [i for i in range(min(numbers), max(numbers)) if i not in numbers and shape[i] != 1]
         count = count + row.apart * bool(between)
+    if row.before and shape and axes:
+        numbers = {a % len(shape) for a in axes}
+        count = count + row.before * (numbers != set(range(len(shape) - len(numbers), len(shape))))
     return count

@@ -60,3 +60,14 @@ def wrong_in(version: str) -> frozenset[tuple[str, str]]:
         return frozenset()
     rows = [row for row in wrong_kernels() if row.holds_for(version)]
     return frozenset([(op, name) for row in rows for op in row.operators for name in row.types])
+
+
+def channels_are_mixed(weights: Sequence[object] | None, group: object) -> bool:
+    """Return whether a Conv with weights of that shape meets the fault of the WebGPU provider in the layout NHWC
+    (onnxruntime issue 29651; the sizes were found with onnxruntime-ep-webgpu 0.4.0)."""
+    if weights is None or len(weights) < 3 or group not in (None, 1):
+        return False
+    out, channels, *kernel = weights
+    if not (isinstance(out, int) and isinstance(channels, int)):
+        return False
+    return channels > 3 and channels % 3 == 0 and channels % 4 != 0 and out % 4 == 0 and any(k != 1 for k in kernel)

@@ -20,7 +20,9 @@ COVERED_DOMAINS = frozenset(("", "ai.onnx.ml", "com.microsoft", "ai.onnx.preview
 class Kernel(Struct, frozen=True):
     """A kernel: the types by type parameter; ``constant`` are the inputs that must be initializers for a fused graph.
 
-    ``graph_inputs`` is the number of inputs that a node in a graph has, ``query`` the provider's own further check.
+    ``int64`` are the type parameters that are i64 too where a session has the provider's option enableInt64, which
+    computes the low 32 bits. ``graph_inputs`` is the number of inputs that a node in a graph has, ``query`` the
+    provider's own further check.
     ``directml`` are its DirectML operators where they are other than the row's.
     ``release`` is the first onnxruntime with the kernel, ``types_release`` with these types. ``not_onnx`` are those of
     its types that ONNX does not have for the operator: no model has such a node.
@@ -35,6 +37,12 @@ class Kernel(Struct, frozen=True):
     release: str = ""
     types_release: str = ""
     not_onnx: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    int64: frozenset[str] = frozenset()
+
+    def with_int64(self) -> Kernel:
+        """The kernel in a session with the provider's option for i64."""
+        types = {name: taken | {"i64"} if name in self.int64 else taken for name, taken in self.types.items()}
+        return replace(self, types=types) if self.int64 else self
 
 
 class EarlierForm(Struct, frozen=True):
@@ -107,7 +115,8 @@ class Failure(Struct, frozen=True):
     operand has fewer axes than ``ranks_under``. More than ``resized_over`` axes have another size than 1 before or
     after. An equation has more than ``letters_over`` letters. Operand ``constant_scalar`` is a constant of one element.
     ``when`` names a further condition, a function of the placement report. The releases of onnxruntime from
-    ``first_release`` to ``last_release`` have it, both included; empty: no bound.
+    ``first_release`` to ``last_release`` have it, both included; empty: no bound. Sessions with the options ``unless``
+    do not have it.
     """
 
     id: str
@@ -139,6 +148,7 @@ class Failure(Struct, frozen=True):
     when: str = ""
     first_release: str = ""
     last_release: str = ""
+    unless: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_of_types(self) -> bool:
@@ -176,9 +186,30 @@ class RuntimeRewrite(Struct, frozen=True):
     when: str = ""
 
 
-class Provider(Struct, frozen=True):
-    """The table of one execution provider. ``cite`` is its source in a few words."""
+class SessionFacts(Struct, frozen=True):
+    """A session of ONNX Runtime on a provider: its name there, and the options that every session has.
 
+    ``int64_options`` are those for more kernels of i64, which compute the low 32 bits, ``plain_layout`` those that keep
+    the layout of ONNX where the provider prefers another; empty where there are none.
+    """
+
+    provider: str
+    provider_options: Mapping[str, str]
+    session_options: Mapping[str, object]
+    int64_options: Mapping[str, str] = field(default_factory=dict)
+    plain_layout: Mapping[str, str] = field(default_factory=dict)
+
+
+class Provider(Struct, frozen=True):
+    """The table of one execution provider. ``cite`` is its source in a few words, ``device`` what a user calls it.
+
+    Where it ``fuses``, it compiles neighbours together; ``dispatches`` names the table of what a node dispatches.
+    """
+
+    device: str
+    session: SessionFacts
+    fuses: bool
+    dispatches: str
     source: str
     cite: str
     date: str
@@ -218,7 +249,19 @@ def parse_provider(data: dict[str, Any], optimizer: Mapping[str, Any] | None = N
     failures = tuple(_failure(each) for each in data["failures"])
     rewrites = tuple(_rewrite(each) for each in (optimizer or {}).get("rewrites", ()))
     first, last = data["known_opsets"]
-    return Provider(data["source"], data["cite"], data["date"], (first, last), rows, failures, rewrites)
+    return Provider(
+        device=data["device"],
+        session=SessionFacts(**data["session"]),
+        fuses=data["fuses"],
+        dispatches=data["dispatches"],
+        source=data["source"],
+        cite=data["cite"],
+        date=data["date"],
+        known_opsets=(first, last),
+        rows=rows,
+        failures=failures,
+        rewrites=rewrites if data["fuses"] else (),
+    )
 
 
 def _rewrite(raw: dict[str, Any]) -> RuntimeRewrite:
@@ -267,6 +310,7 @@ def _kernel(raw: dict[str, Any]) -> Kernel:
         release=raw.get("release", ""),
         types_release=raw.get("types_release", ""),
         not_onnx={name: frozenset(text.split()) for name, text in raw.get("not_onnx", {}).items()},
+        int64=frozenset(raw.get("int64", ())),
     )
 
 
@@ -302,6 +346,7 @@ def _failure(raw: dict[str, Any]) -> Failure:
         when=raw.get("when", ""),
         first_release=raw.get("from", ""),
         last_release=raw.get("until", ""),
+        unless=raw.get("unless", {}),
     )
 
 

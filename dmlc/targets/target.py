@@ -15,7 +15,8 @@ from dmlc.targets.kernel_rows import KernelTable
 
 #: The names of all targets, for type checkers.
 TargetName: TypeAlias = Literal[
-    "directml", "cpu", "onnx", "numpy", "directml-only", "directml:ort-1.20", "directml:ort-1.18", "directml:ort-1.17"
+    "directml", "cpu", "onnx", "numpy", "directml-only", "webgpu",
+    "directml:ort-1.20", "directml:ort-1.18", "directml:ort-1.17"
 ]  # fmt: skip
 
 

@@ -45,5 +45,5 @@ def place_of(row: NodePlacement | None) -> str:
     if any(finding.effect in ("fails", "wrong") for finding in row.findings):
         return FAULTY
     if row.where == PROVIDER:
-        return ALONE if row.alone else FUSED
+        return FUSED if row.is_fused else ALONE
     return {CPU: ON_CPU, FOLDED: LOADING}.get(row.where, NOT_KNOWN)

@@ -28,7 +28,7 @@ _WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
 _NO_FALLBACK = "session.disable_cpu_ep_fallback"
 _CPU, _DML, _WEBGPU = "CPUExecutionProvider", "DmlExecutionProvider", "WebGpuExecutionProvider"
 #: ONNX Runtime's providers by backend.
-_PROVIDERS = {"cpu": (), "dml": (_DML,), "webgpu": (_WEBGPU,)}
+PROVIDERS = {"cpu": (), "dml": (_DML,), "webgpu": (_WEBGPU,)}
 #: The package of the WebGPU provider, which is a plugin of ONNX Runtime, and the name of an error without its device.
 _PLUGIN, NO_DEVICE = "onnxruntime_ep_webgpu", "WebGPU device"
 #: Bytes that a run on the CPU provider may take beside the model, and how often it may hold its weights.
@@ -53,17 +53,18 @@ class LoadPhaseMissing(Exception):
     """The class behind ``onnxruntime.InferenceSession``, which does not initialize what it loads, is not there."""
 
 
-def session_settings(library: Any, settings: dict[str, Any]) -> tuple[Any, list[str]]:
+def session_settings(library: Any, settings: dict[str, Any]) -> tuple[Any, list[Any]]:
     """The options and the providers of a session.
 
     ``backend`` is ``cpu``, ``dml`` or ``webgpu``. ``level`` is ``all``, ``basic`` or ``none``, of graph optimizations,
     without the optimizers that ``disabled`` names. ``threads`` are those of a node, None for one each core. ``folder``
-    is where external data lies, ``dims`` fixes free dimensions by name, ``whole`` refuses nodes for the CPU. Without
+    is where external data lies, ``dims`` fixes free dimensions by name, ``whole`` refuses nodes for the CPU,
+    ``provider_options`` are those of the provider. Without
     ``arena``, nothing stays allocated for later runs: after an allocation that failed, ONNX Runtime's arena takes for
     the next one nearly all that the limit leaves. Threads of a ``timed`` session rest between its runs. Raises
     ``ProviderMissing``.
     """
-    own = _PROVIDERS[settings["backend"]]
+    own = PROVIDERS[settings["backend"]]
     if _WEBGPU in own:
         webgpu_device(library)
     for provider in own:
@@ -89,7 +90,9 @@ def session_settings(library: Any, settings: dict[str, Any]) -> tuple[Any, list[
     if _DML in own:  # https://onnxruntime.ai/docs/execution-providers/DirectML-ExecutionProvider.html demands both
         options.enable_mem_pattern = False
         options.execution_mode = library.ExecutionMode.ORT_SEQUENTIAL
-    return options, list(own) if settings.get("whole") else [*own, _CPU]
+    given = settings.get("provider_options")
+    providers = [(name, given) for name in own] if given else list(own)
+    return options, providers if settings.get("whole") else [*providers, _CPU]
 
 
 #: The libraries that this process has registered: after a second time the next session crashes (plugin 0.4.0).

@@ -154,7 +154,7 @@ def test_bytes_are_the_sum_or_unknown() -> None:
 
 def test_cures_name_what_to_change() -> None:
     cures = [copy.cure for copy in report(COPIES["there and back"][0]).transfers]
-    assert all(cure.startswith("run HardSwish c on DirectML: ") for cure in cures)
+    assert all(cure.startswith("run HardSwish c on the GPU: ") for cure in cures)
     (copy,) = report(COPIES["a shape computed on the GPU"][0]).transfers
     assert copy.cure == "a constant operand 1 of Reshape y"
     (copy,) = report(COPIES["a number computed from a shape"][0]).transfers

@@ -16,7 +16,7 @@ PACKAGE = Path(dmlc.__file__).parent
 MODULES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
 NAMES = {*target_names(), *(load_target(name).family for name in target_names())}
 #: Names that are also those of artifact kinds, execution backends and domains.
-OTHER_MEANINGS = {"cpu", "numpy", "onnx"}
+OTHER_MEANINGS = {"cpu", "numpy", "onnx", "webgpu"}
 #: Uses that print a name, look it up, repeat what a user typed, or group pages: (module, source of the expression).
 MESSAGES = {
     ("targets/target.py", "self.name.partition(':')"),

@@ -107,7 +107,9 @@ USES: dict[str, Callable[[dict[str, Any]], None]] = {
     "cpu_operators.json": use_cpu_operators,
     "ort_cpu.json": use_kernels,
     "ort_cpu_wrong.json": use_wrong,
+    "webgpu_ep.json": use_provider,
     "dispatch.json": use_dispatch,
+    "webgpu_dispatch.json": use_dispatch,
     "feature_levels.json": use_levels,
     "ort_optimizer.json": use_optimizer,
 }

@@ -27,13 +27,18 @@ from dmlc.diagnostics import Label, fail
 from dmlc.diagnostics.catalogue import targets as codes
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
 from dmlc.ir import Graph, Node
+from dmlc.ir.dtype import i64
 from dmlc.ir.printer import number_text
 from dmlc.onnx_schema.schemas import DOMAIN_VERSIONS
 from dmlc.ops.constant import CONSTANT
 from dmlc.ops.move import RESHAPE, RESHAPES
 from dmlc.ops.node_name import node_name
+from dmlc.ops.opaque import OPAQUE
+from dmlc.passes.provider_options import has_wrong_channels, low_words_suffice
 from dmlc.targets import Target
-from dmlc.targets.session_advice import PROVIDER, RUNS_ON, session_advice
+from dmlc.targets.capabilities import Capabilities
+from dmlc.targets.provider import SessionFacts, provider
+from dmlc.targets.session_advice import RUNS_ON, session_advice
 
 if TYPE_CHECKING:
     from dmlc.onnx_schema.origin import ModelOrigin
@@ -181,11 +186,24 @@ def _facts(model: ModelProto, emitter: Emitter) -> dict[str, str]:
         promised = {name: [number_text(low), number_text(high)] for name, (low, high) in sorted(graph.ranges.items())}
         facts["ranges"] = json.dumps(promised)
     facts |= sorted(graph.metadata.items())
-    if not target.runs_on_cpu:
-        facts[RUNS_ON] = PROVIDER
     if target.provider is not None:
-        facts["session"] = session_advice(open_dims(model.graph.input), _ends(graph))
+        session = provider(target.provider).session
+        if not target.runs_on_cpu:
+            facts[RUNS_ON] = session.provider
+        options = _provider_options(emitter, session)
+        facts["session"] = session_advice(session, open_dims(model.graph.input), _ends(graph), options)
     return facts
+
+
+def _provider_options(emitter: Emitter, session: SessionFacts) -> dict[str, str]:
+    """The options of the provider that keep the numbers of the model, and more of its nodes on the device."""
+    options: dict[str, str] = {}
+    has_wide = session.int64_options and any(type.dtype is i64 for type in emitter.shared.types.types.values())
+    if has_wide and low_words_suffice(emitter.graph, Capabilities(emitter.target, emitter.opset)):
+        options |= session.int64_options
+    if session.plain_layout and any(map(has_wrong_channels, emitter.graph.nodes_of([OPAQUE]))):
+        options |= session.plain_layout
+    return options
 
 
 def _ends(graph: Graph) -> dict[str, list[int]]:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from dmlc.passes.legalize import integers, reductions, widen
 from dmlc.passes.legalize.widen import LegalRule
 from dmlc.passes.manager import PassContext
+from dmlc.passes.repair.absent import RULES as ABSENT_RULES
 from dmlc.passes.repair.elementwise import RemainderByDivision, TruthByComparison
 from dmlc.passes.rewrite import RewritePass, Rule
 
@@ -37,5 +38,5 @@ class Legalize(RewritePass, frozen=True):
         if context.capabilities.table is None:
             return []
         # The other rules make remainders and casts to bool that the provider may have no kernel for, or a wrong one.
-        repairs = (RemainderByDivision, TruthByComparison) if context.capabilities.has_provider else ()
-        return [*_RULES, *repairs]
+        own: list[type[Rule[Any]]] = [RemainderByDivision, TruthByComparison, *ABSENT_RULES]
+        return [*_RULES, *(own if context.capabilities.has_provider else ())]

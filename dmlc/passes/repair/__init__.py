@@ -9,6 +9,7 @@ from dmlc.ir import Graph
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.passes.fold_constants import MOVE_RULES
 from dmlc.passes.manager import REASSOCIATES, PassContext
+from dmlc.passes.repair.absent import RULES as ABSENT_RULES
 from dmlc.passes.repair.einsum import EinsumOfPairs, MatMulOfLetters, SpellEllipsis
 from dmlc.passes.repair.elementwise import (
     BothBounds,
@@ -109,6 +110,7 @@ RULES: Sequence[type[Any]] = (
     RemainderByDivision,
     TileByExpand,
     TopKBySearch,
+    *ABSENT_RULES,
 )
 
 

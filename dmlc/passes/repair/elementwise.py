@@ -69,10 +69,8 @@ class RemainderByDivision(RangedRule, Rule[Match]):
     repairs: ClassVar[tuple[str, ...]] = ()
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        name, mod, div = dtype_of(node).name, self.capabilities.kernel("Mod"), self.capabilities.kernel("Div")
-        if mod is None or div is None:
-            return None
-        return Match(node) if name not in mod.types["T"] and name in div.types["T"] else None
+        dtype, ask = dtype_of(node), self.capabilities
+        return Match(node) if dtype.is_integer and ask.leaves("Mod", dtype) and not ask.leaves("Div", dtype) else None
 
     def describe(self, match: Match) -> str:
         return f"remainder of {dtype_of(match.root)}"
@@ -104,7 +102,8 @@ class EqualTruths(Rule[Match]):
     repairs: ClassVar[tuple[str, ...]] = ()
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        return Match(node) if node.operand("a").type.dtype is bool_ else None
+        has_xor = not self.capabilities.leaves("Xor", bool_)
+        return Match(node) if node.operand("a").type.dtype is bool_ and has_xor else None
 
     def describe(self, match: Match) -> str:
         return "equality of truths"
@@ -129,7 +128,8 @@ class InfinityOfHalf(Rule[Match]):
         if node.op is not IS_INF and not is_opaque(node, "IsInf"):
             return None
         x = node.operands[0]
-        return Match(node) if x is not None and x.type.dtype is f16 else None
+        has_kernel = not self.capabilities.leaves("IsInf", f32, "T1")
+        return Match(node) if x is not None and x.type.dtype is f16 and has_kernel else None
 
     def describe(self, match: Match) -> str:
         return "is_inf of f16 in f32"

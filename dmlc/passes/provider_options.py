@@ -1,0 +1,68 @@
+"""Options of a provider that a model may ask for: i64 by its low 32 bits, and the layout of ONNX."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dmlc.ir import Graph, Node, Value
+from dmlc.ir.dtype import i64
+from dmlc.ops.choose import CAST
+from dmlc.ops.index import GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS
+from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, OpaqueAttributes
+from dmlc.passes.intervals import Intervals
+from dmlc.targets.capabilities import Capabilities
+from dmlc.targets.known_wrong import channels_are_mixed
+from dmlc.targets.needed_kernels import NEEDS
+
+#: The buffers of the device hold fewer elements than that, of two bytes or more each.
+_LOWEST, _HIGHEST = float(-(2**31)), float(2**31 - 1)
+#: Operations whose second operand are indices: those of an axis fit.
+_INDEXED = (GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS)
+
+
+def low_words_suffice(graph: Graph, capabilities: Capabilities) -> bool:
+    """Return whether the option of the provider for i64 keeps every number of the graph.
+
+    What nodes of the device read and write in i64, for the option alone, must fit 32 bits by the intervals of the
+    graph. A model with graphs inside its nodes gets no option: the provider fails on values from around them (0.4.0).
+    """
+    if not capabilities.has_provider or not capabilities.provider.session.int64_options or graph.with_regions:
+        return False
+    known = Intervals(graph, counted=_HIGHEST)
+    return all(_fits(value, known) for node in graph for value in _read_by_option(node, capabilities))
+
+
+def has_wrong_channels(node: Node) -> bool:
+    """Return whether a node is a Conv that goes wrong in the layout that a provider prefers."""
+    a = node.attributes_as(OpaqueAttributes)
+    weights = node.operands[1] if a.op_type == "Conv" and len(node.operands) > 1 else None
+    return weights is not None and channels_are_mixed(weights.shape, dict(a.attributes).get("group"))
+
+
+def _fits(value: Value, known: Intervals) -> bool:
+    low, high = known.of(value)
+    return low >= _LOWEST and high <= _HIGHEST
+
+
+def _read_by_option(node: Node, capabilities: Capabilities) -> Iterator[Value]:
+    """The values of i64 that a kernel takes for the option alone."""
+    if node.op in (OPAQUE, OPAQUE_IMPURE):
+        a = node.attributes_as(OpaqueAttributes)
+        row, kernel = capabilities.row(a.op_type, a.domain), capabilities.kernel(a.op_type, a.domain)
+        for letters, values in ((row and row.inputs, node.operands), (row and row.outputs, node.results)):
+            for index, value in enumerate(values):
+                letter = letters[min(index, len(letters) - 1)] if letters else ""
+                if kernel is not None and letter in kernel.int64 and value is not None and value.type.dtype is i64:
+                    yield value
+    elif node.op in NEEDS and not _takes_by_option(node, capabilities):
+        return
+    else:
+        operands = node.operands[:1] if node.op in _INDEXED else node.operands
+        results = () if node.op is CAST else node.results  # the kernels of Cast write i64 without it
+        yield from [value for value in (*operands, *results) if value is not None and value.type.dtype is i64]
+
+
+def _takes_by_option(node: Node, capabilities: Capabilities) -> bool:
+    """True if a kernel that the node becomes takes i64 for the option alone."""
+    kernels = [(capabilities.kernel(name), parameter) for name, parameter in NEEDS[node.op].kernels]
+    return any(kernel is not None and parameter in kernel.int64 for kernel, parameter in kernels)

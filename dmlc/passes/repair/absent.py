@@ -1,0 +1,232 @@
+"""Operators that a provider leaves to the CPU, in those that it has kernels of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from dmlc.ir import DType, Graph, Node, Operation, Value
+from dmlc.ir.dtype import bool_, f32, i32, i64
+from dmlc.ops.binary import ADD, AND, EQUAL, GREATER, LESS, MUL, OR, SUB, XOR
+from dmlc.ops.choose import WHERE
+from dmlc.ops.elementwise import ABS, EXP, FLOOR, IS_INF, LOG, NOT, ROUND, SIGN
+from dmlc.ops.index import GATHER, GATHER_ELEMENTS, ONE_HOT, GatherAttributes, OneHotAttributes
+from dmlc.ops.move import SLICE, UNSQUEEZE, NewAxesAttributes, SliceAttributes
+from dmlc.ops.normalize import LOG_SOFTMAX, SoftmaxAttributes
+from dmlc.ops.reduce import REDUCE_MAX, REDUCE_SUM, ReduceAttributes
+from dmlc.ops.select import ARGMAX, HARDMAX, TOP_K, ArgAttributes, HardmaxAttributes
+from dmlc.passes.intervals import RangedRule
+from dmlc.passes.node_maker import Maker, dtype_of
+from dmlc.passes.rewrite import Match, Rewriter, Rule
+
+#: f32 holds every integer up to this.
+_EXACT = float(2**24)
+
+
+class AbsentRule(RangedRule, Rule[Match]):
+    """A rule about an operator without a kernel. ``operators`` are those of ONNX by root, ``needs`` what it becomes."""
+
+    optional = False
+    operators: ClassVar[dict[Operation, str]]
+    needs: ClassVar[tuple[str, ...]]
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        dtype, ask = dtype_of(node), self.capabilities
+        is_left = ask.leaves(self.operators[node.op], dtype, self.parameter(node))
+        return Match(node) if is_left and all(ask.computes(op, self.home(node)) for op in self.needs) else None
+
+    def parameter(self, node: Node) -> str:
+        """The type parameter of the operator that the first operand has."""
+        return "T"
+
+    def home(self, node: Node) -> DType:
+        """The dtype in which the new nodes compute."""
+        return dtype_of(node)
+
+    def describe(self, match: Match) -> str:
+        return f"{match.root.op.name} of {dtype_of(match.root)}"
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        return [self.made(match.root, Maker(rewriter), rewriter.graph)]
+
+    def made(self, node: Node, make: Maker, graph: Graph) -> Value:
+        """Return the replacement of the only result."""
+        raise NotImplementedError
+
+
+class TruthsByIntegers(AbsentRule):
+    """``a | b`` of truths becomes ``!(!a & !b)``; ``a ^ b`` and ``a == b`` compare integers."""
+
+    name = "truths-by-integers"
+    operators: ClassVar = {OR: "Or", XOR: "Xor", EQUAL: "Equal"}
+    roots: ClassVar = tuple(operators)
+    needs: ClassVar = ("Equal",)
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        return super().match(node, graph) if dtype_of(node) is bool_ else None
+
+    def home(self, node: Node) -> DType:
+        return i32
+
+    def made(self, node: Node, make: Maker, graph: Graph) -> Value:
+        a, b = node.operand("a"), node.operand("b")
+        if node.op is OR:
+            return make(NOT, make(AND, make(NOT, a), make(NOT, b)))
+        same = make(EQUAL, make.cast(a, i32), make.cast(b, i32))
+        return same if node.op is EQUAL else make(NOT, same)
+
+
+class StepsByComparison(AbsentRule):
+    """``round`` and ``sign`` become comparisons and choices; ``is_inf`` a comparison with infinity.
+
+    The number below and the distance to it are exact. Half of the number below is a whole one where that is even.
+    """
+
+    name = "steps-by-comparison"
+    operators: ClassVar = {ROUND: "Round", SIGN: "Sign", IS_INF: "IsInf"}
+    roots: ClassVar = tuple(operators)
+    needs: ClassVar = ("Where", "Floor", "Less", "Abs")
+
+    def parameter(self, node: Node) -> str:
+        return "T1" if node.op is IS_INF else "T"
+
+    def made(self, node: Node, make: Maker, graph: Graph) -> Value:
+        x, dtype = node.operand("x"), dtype_of(node)
+
+        def number(value: float) -> Value:
+            return make.constant(value, dtype)
+
+        if node.op is IS_INF:
+            return make(EQUAL, make(ABS, x), number(np.inf))
+        if node.op is SIGN:  # zeros and NaN are their own
+            below = make(WHERE, make(LESS, x, number(0)), number(-1), x)
+            return make(WHERE, make(GREATER, x, number(0)), number(1), below)
+        low = make(FLOOR, x)
+        part, half = make(SUB, x, low), make(MUL, low, number(0.5))
+        is_odd = make(LESS, make(FLOOR, half), half)
+        before = np.nextafter(np.asarray(0.5, dtype.numpy), np.asarray(0, dtype.numpy))
+        least = make(WHERE, is_odd, number(before), number(0.5))
+        return make(WHERE, make(GREATER, part, least), make(ADD, low, number(1)), low)
+
+
+class LogSoftmaxInParts(AbsentRule):
+    """``log_softmax`` becomes the distance to the maximum less the logarithm of the sum of its powers."""
+
+    name = "log-softmax-in-parts"
+    operators: ClassVar = {LOG_SOFTMAX: "LogSoftmax"}
+    roots: ClassVar = tuple(operators)
+    needs: ClassVar = ("ReduceMax", "Sub", "Exp", "ReduceSum", "Log")
+
+    def made(self, node: Node, make: Maker, graph: Graph) -> Value:
+        x, over = node.operand("x"), ReduceAttributes(axes=node.attributes_as(SoftmaxAttributes).axes, keepdims=True)
+        below = make(SUB, x, make(REDUCE_MAX, x, attributes=over))
+        return make(SUB, below, make(LOG, make(REDUCE_SUM, make(EXP, below), attributes=over)))
+
+
+class OneHotByComparison(AbsentRule):
+    """``one_hot``, and ``hardmax`` over one axis, become a comparison of the index with the places of the axis."""
+
+    name = "one-hot-by-comparison"
+    operators: ClassVar = {ONE_HOT: "OneHot", HARDMAX: "Hardmax"}
+    roots: ClassVar = tuple(operators)
+    needs: ClassVar = ("Equal", "Where")
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        if node.op is ONE_HOT:
+            known = isinstance(node.attributes_as(OneHotAttributes).depth, int)
+            return Match(node) if known and self.capabilities.kernel("OneHot") is None else None
+        axes = node.attributes_as(HardmaxAttributes).axes
+        if len(axes) > 1 or not isinstance(node.operand("x").shape[axes[0]], int):
+            return None
+        return super().match(node, graph) if self.capabilities.computes("ArgMax", dtype_of(node)) else None
+
+    def home(self, node: Node) -> DType:
+        return i32
+
+    def made(self, node: Node, make: Maker, graph: Graph) -> Value:
+        if node.op is HARDMAX:
+            x, (axis,) = node.operand("x"), node.attributes_as(HardmaxAttributes).axes
+            first = ArgAttributes(axes=(axis,), ties="first", dtype=self._kind(i64), keepdims=True)
+            index = make(ARGMAX, x, attributes=first)
+            return make.cast(make(EQUAL, index, self._places(make, index, x.shape[axis], axis)), x.type.dtype)
+        a = node.attributes_as(OneHotAttributes)
+        given = node.operand("indices")
+        index = make.cast(given, self._kind(given.type.dtype))
+        index = make(UNSQUEEZE, index, attributes=NewAxesAttributes(axes=(a.axis,)))
+        if self.interval(given, graph)[0] < 0:
+            from_end = make(ADD, index, make.constant(a.depth, index.type.dtype))
+            index = make(WHERE, make(LESS, index, make.constant(0, index.type.dtype)), from_end, index)
+        hot = make(EQUAL, index, self._places(make, index, a.depth, a.axis))
+        if (a.on, a.off) == (1, 0):
+            return make.cast(hot, a.dtype)
+        return make(WHERE, hot, make.constant(a.on, a.dtype), make.constant(a.off, a.dtype))
+
+    def _kind(self, dtype: DType) -> DType:
+        """The dtype in which indices are compared: that of ArgMax and TopK, or i32."""
+        return i64 if dtype is i64 and self.capabilities.computes("Equal", i64) else i32
+
+    @staticmethod
+    def _places(make: Maker, index: Value, depth: object, axis: int) -> Value:
+        assert isinstance(depth, int)
+        behind = index.type.rank - axis - 1
+        return make.constant(np.arange(depth).reshape([depth] + [1] * behind), index.type.dtype)
+
+
+class SliceByGather(AbsentRule):
+    """A slice of integers with known ends becomes a gather of the elements along each axis."""
+
+    name = "slice-by-gather"
+    operators: ClassVar = {SLICE: "Slice"}
+    roots: ClassVar = tuple(operators)
+    needs: ClassVar = ("Gather",)
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        a, shape = node.attributes_as(SliceAttributes), node.operand("x").shape
+        known = all(isinstance(d, int) for axis, start, end, _ in a.rows() for d in (shape[axis], start, end))
+        return super().match(node, graph) if known else None
+
+    def made(self, node: Node, make: Maker, graph: Graph) -> Value:
+        out = node.operand("x")
+        for axis, start, end, step in node.attributes_as(SliceAttributes).rows():
+            size, first, last = out.shape[axis], start, end
+            assert isinstance(size, int) and isinstance(first, int) and isinstance(last, int)
+            places = np.arange(size)[first:last:step]
+            if len(places) != size or step < 0:
+                chosen = make.constant(places, i64)
+                out = make(GATHER, out, chosen, attributes=GatherAttributes(axis=axis, batch_axes=0))
+        return out
+
+
+class IntegersInFloat(AbsentRule):
+    """A choice of integers is made in f32, where it holds each of them."""
+
+    name = "integers-in-float"
+    operators: ClassVar = {GATHER_ELEMENTS: "GatherElements", TOP_K: "TopK"}
+    roots: ClassVar = tuple(operators)
+    needs: ClassVar = ()
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        x = node.operand("x")
+        if not x.type.dtype.is_integer or not self.capabilities.computes("Cast", x.type.dtype, "T1"):
+            return None
+        low, high = self.interval(x, graph)
+        fits = low >= -_EXACT and high <= _EXACT and self.capabilities.computes(self.operators[node.op], f32)
+        return super().match(node, graph) if fits else None
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        node, make = match.root, Maker(rewriter)
+        operands = [make.cast(node.operand(0), f32), *node.operands[1:]]
+        made = rewriter.add_node(node.op, operands, node.attributes).results
+        return [make.cast(made[0], dtype_of(node)), *made[1:]]
+
+
+RULES: Sequence[type[AbsentRule]] = (
+    TruthsByIntegers,
+    StepsByComparison,
+    LogSoftmaxInParts,
+    OneHotByComparison,
+    SliceByGather,
+    IntegersInFloat,
+)

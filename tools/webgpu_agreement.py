@@ -1,0 +1,156 @@
+"""Compare what is predicted for target webgpu with what ONNX Runtime's WebGPU provider does: where each node runs, the
+copies between CPU and GPU, the dispatches, the numbers.
+
+``python -m tools.webgpu_agreement`` takes the model fixtures with their sizes fixed, or those that are named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from msgspec import Struct
+
+import dmlc
+from dmlc.placement.report import Placement
+from dmlc.runtime import bench
+from dmlc.runtime.ort_model import options_of
+from dmlc.targets import Target, load_target
+from tools.fixture_folder import cases, fixtures
+from tools.webgpu_runs import DeviceRun, run_on_device
+
+#: Relative tolerances, by the type of a result.
+TOLERANCE = {"float16": 2e-2, "float32": 1e-3, "float64": 1e-3}
+
+
+class Agreement(Struct, frozen=True):
+    """A model as it was predicted and as it ran; ``differences`` are those of the two, ``wrong`` the outputs with other
+    numbers than expected."""
+
+    ran: DeviceRun
+    report: Placement
+    differences: list[str]
+    wrong: list[str]
+
+
+def agreement(program: dmlc.Program, feeds: Mapping[str, np.ndarray], want: Mapping[str, np.ndarray]) -> Agreement:
+    """Run what a program emits, and compare it with the program's placement. Raises what ONNX Runtime raises."""
+    artifact = program.artifact("onnx")
+    report = program.placement()
+    ran = run_on_device(artifact.payload, feeds, artifact.folder, options=options_of(artifact.payload, "webgpu"))
+    return Agreement(ran, report, differences(report, ran), wrong_outputs(ran.outputs, want))
+
+
+def differences(report: Placement, ran: DeviceRun) -> list[str]:
+    """List what the report says otherwise than the provider does. Nodes that ONNX Runtime fused or folded are not
+    compared: their dispatches are."""
+    said = {node.name: node for node in report.nodes}
+    out = []
+    for node in ran.nodes:
+        row = said.get(node.name)
+        if row is None or row.where == "folded":
+            out += [] if node.on_gpu else [f"{node.op} {node.name} runs on the CPU, nothing is said of it"]
+        elif (row.where == "provider") != node.on_gpu:
+            out.append(f"{node.op} {node.name}: {row.where} is said ({row.why}), runs on the {_side(node.on_gpu)}")
+    copied = {(copy.value, copy.to_device) for copy in report.transfers}
+    inputs_apart = copied ^ set(ran.copies)
+    out += [f"copy of {value} to the {side}: {_which(copied, value, side)}" for value, side in sorted(inputs_apart)]
+    if report.dispatches != len(ran.programs):
+        kinds = Counter(text.split(":")[0].split("[")[0] for text in ran.programs)
+        out.append(f"dispatches: {report.dispatches} are said, {len(ran.programs)} are made: {dict(kinds)}")
+    return out
+
+
+def _side(on_gpu: bool) -> str:
+    return "GPU" if on_gpu else "CPU"
+
+
+def _which(said: set[tuple[str, str]], value: str, side: str) -> str:
+    return "is said, not made" if (value, side) in said else "is made, not said"
+
+
+def wrong_outputs(got: Mapping[str, np.ndarray], want: Mapping[str, np.ndarray]) -> list[str]:
+    """The outputs that differ from those wanted, each with the largest difference."""
+    out = []
+    for name, array in want.items():
+        found = np.asarray(got[name])
+        if found.shape != array.shape or found.dtype != array.dtype:
+            out.append(f"{name}: {found.dtype}{found.shape} for {array.dtype}{array.shape}")
+            continue
+        rtol = TOLERANCE.get(array.dtype.name)
+        if rtol is None:
+            out += [] if np.array_equal(found, array) else [f"{name}: {int((found != array).sum())} differ"]
+            continue
+        a, b = found.astype(np.float64), array.astype(np.float64)
+        scale = max(1.0, float(np.abs(b[np.isfinite(b)]).max(initial=0)))
+        if not np.allclose(a, b, rtol=rtol, atol=rtol / 10 * scale, equal_nan=True):
+            out.append(f"{name}: up to {np.nanmax(np.abs(a - b)):.3g} apart, of {scale:.3g}")
+    return out
+
+
+def sized(path: Path, feeds: Mapping[str, np.ndarray], target: Target) -> dmlc.Program:
+    """The model compiled with its open sizes fixed to those of the feeds."""
+    model = onnx.load(path, load_external_data=False)
+    weights = {tensor.name for tensor in model.graph.initializer}
+    sizes: dict[str, int] = {}
+    for info in model.graph.input:
+        if info.name in feeds and info.name not in weights:
+            dims = info.type.tensor_type.shape.dim
+            sizes |= {d.dim_param: n for d, n in zip(dims, feeds[info.name].shape, strict=False) if d.dim_param}
+    return dmlc.compile(path, target=target, bind=sizes, shapes=bench.fed_shapes(feeds, model))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.webgpu_agreement", description=__doc__)
+    parser.add_argument("names", nargs="*", help="parts of the names of models")
+    parser.add_argument("--target", default="webgpu")
+    parser.add_argument("-v", action="store_true", dest="verbose", help="print the nodes on the CPU")
+    args = parser.parse_args()
+    sums: Counter[str] = Counter()
+    for name, path in (fixtures("torch") | fixtures("whole")).items():
+        if args.names and not any(part in name for part in args.names):
+            continue
+        sums += _line(name, path, args)
+    print(dict(sums))
+    return 1 if sums["disagreements"] or sums["wrong"] or sums["failed"] else 0
+
+
+def _line(name: str, path: Path, args: argparse.Namespace) -> Counter[str]:
+    """Print what is found for a model, and return what it adds to the sums."""
+    found: Any = None
+    try:
+        (feeds, want), *_ = cases(path)
+        found = agreement(sized(path, feeds, load_target(args.target)), feeds, want)
+    except Exception as error:  # one model must not end the comparison
+        print(f"{name}: {type(error).__name__}: {' '.join(str(error).split())[:300]}", flush=True)
+        return Counter(failed=1)
+    ran, cpu = found.ran, found.ran.on_cpu
+    print(
+        f"{name}: {len(ran.programs)} dispatches, {len(cpu)} on the CPU, {len(ran.copies)} copies"
+        + (f"; {len(found.differences)} disagreements" if found.differences else "")
+        + (f"; WRONG {found.wrong[0]}" if found.wrong else ""),
+        flush=True,
+    )
+    for line in found.differences:
+        print(f"    {line}", flush=True)
+    for node in cpu if args.verbose else ():
+        print(f"    on the CPU: {node.op} {node.name}", flush=True)
+    return Counter(
+        models=1,
+        dispatches=len(ran.programs),
+        cpu=len(cpu),
+        copies=len(ran.copies),
+        whole=int(not cpu),
+        wrong=int(bool(found.wrong)),
+        disagreements=len(found.differences),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

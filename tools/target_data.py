@@ -407,7 +407,7 @@ _REWRITE: dict[str, Check] = {
     "domain": is_text,
     "level": is_count,
     "opsets": is_range,
-    "patterns": list_of(is_name),
+    **dict.fromkeys(("patterns", "devices"), list_of(is_name)),
     "when": is_name,
 }
 _EFFECTS = ("fails", "wrong", "imprecise", "advice", "cpu")

@@ -35,6 +35,8 @@ TYPES = {
 }  # fmt: skip
 #: The opsets of which ONNX Runtime has kernels.
 FIRST, LAST = 7, 24
+#: Operators that ONNX Runtime declares in ONNX's own domain.
+_OWN = frozenset(("SimplifiedLayerNormalization",))
 #: Results that are written on the CPU (onnxruntime, providers/webgpu/tensor/shape.cc).
 _HOST_RESULTS = {"Shape": [0]}
 #: The row of If, whose graphs no question here has: its condition is read on the CPU (onnxruntime, webgpu_ep.cc).
@@ -120,8 +122,9 @@ def _of_onnx(schema: Any, opset: int) -> Asked:
 
 
 def of_microsoft() -> Iterator[Asked]:
-    """The operators of ``com.microsoft``, by ONNX Runtime's own schemas."""
-    found = [s for s in binding.get_all_operator_schema() if s.domain == MICROSOFT]
+    """The operators of ``com.microsoft``, and those that ONNX Runtime adds to ONNX's, by its own schemas."""
+    known = {s.name for s in defs.get_all_schemas()}
+    found = [s for s in binding.get_all_operator_schema() if s.domain == MICROSOFT or s.name in _OWN - known]
     for schema in sorted(found, key=lambda s: s.name):
         types = {c.type_param_str: [t for t in TYPES if t in c.allowed_type_strs] for c in schema.type_constraints}
         attributes = {name: _required(name, a) for name, a in schema.attributes.items() if a.required}
@@ -129,7 +132,7 @@ def of_microsoft() -> Iterator[Asked]:
         optional = frozenset(index for index, i in enumerate(schema.inputs) if "Optional" in str(i.option))
         counts = max(schema.min_input, 1), max(schema.min_output, 1)
         if None not in attributes.values():
-            yield Asked(schema.name, MICROSOFT, 1, 17, inputs, outputs, types, attributes, *counts, optional)
+            yield Asked(schema.name, schema.domain, 1, 17, inputs, outputs, types, attributes, *counts, optional)
 
 
 def _required(name: str, attribute: Any) -> Any:
@@ -266,7 +269,8 @@ def row_of(group: Sequence[Asked]) -> dict[str, Any] | None:
     host = host_operands(newest, kernel)
     row: dict[str, Any] = {"op": newest.op, **({"domain": newest.domain} if newest.domain else {})}
     if not newest.domain:
-        row["opsets"] = _ranges([(asked.opset, _last(asked)) for asked, _ in pairs])
+        first = FIRST if newest.op in _OWN else None
+        row["opsets"] = _ranges([(first or asked.opset, _last(asked)) for asked, _ in pairs])
     row |= {"inputs": _letters(newest.inputs), "outputs": _letters(newest.outputs)}
     row |= {"host_operands": host} if host else {}
     row |= {"host_results": _HOST_RESULTS[newest.op]} if newest.op in _HOST_RESULTS else {}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dmlc.ir import Graph, Node, Value
 from dmlc.ir.dtype import i64
 from dmlc.ops.choose import CAST
-from dmlc.ops.index import GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS
+from dmlc.ops.index import GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS, IndexAttributes
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, OpaqueAttributes
 from dmlc.passes.intervals import Intervals
 from dmlc.targets.capabilities import Capabilities
@@ -29,7 +29,20 @@ def low_words_suffice(graph: Graph, capabilities: Capabilities) -> bool:
     if not capabilities.has_provider or not capabilities.provider.session.int64_options or graph.with_regions:
         return False
     known = Intervals(graph, counted=_HIGHEST)
+    known.ranges = {**_of_indices(graph), **known.ranges}
     return all(_fits(value, known) for node in graph for value in _read_by_option(node, capabilities))
+
+
+def _of_indices(graph: Graph) -> dict[str, tuple[int | float, int | float]]:
+    """The ranges of inputs that are read as indices: beyond the axis they mean nothing."""
+    found: dict[str, tuple[int | float, int | float]] = {}
+    for node in graph.nodes_of(_INDEXED):
+        index, a = node.operand(1), node.attributes_as(IndexAttributes)
+        size = node.operand(0).shape[a.axis]
+        most = min(_HIGHEST, size) if isinstance(size, int) else _HIGHEST
+        if index.producer is None and index.name:
+            found[index.name] = (-most, most - 1)
+    return found
 
 
 def has_wrong_channels(node: Node) -> bool:

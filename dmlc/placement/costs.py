@@ -90,6 +90,32 @@ def _of_rotary_embedding(node: NodeProto, scope: ValueScope) -> int | None:
     return 10 + 2 * is_shared + 2 * bool(attribute(node, "rotary_embedding_dim"))
 
 
+def _of_sort(node: NodeProto, scope: ValueScope) -> int | None:
+    """A transpose before and two behind it where the axis is not the last one. Longer rows than a workgroup sorts are
+    sorted by steps over the whole, padded to a power of 2."""
+    shape = scope.of(node.input[0]).shape
+    if not shape:
+        return None
+    axis = _axes(node, len(shape), scope) or [-1]
+    size = shape[axis[0]]
+    if not isinstance(size, int):
+        return None
+    levels = (size - 1).bit_length()
+    sorts = 1 if size <= _SORTED_TOGETHER else levels * (levels + 1) // 2 + 2
+    return sorts + 3 * (axis[0] % len(shape) != len(shape) - 1)
+
+
+def _of_recurrence(node: NodeProto, scope: ValueScope) -> int | None:
+    """A dispatch for each step of each direction, and two copies of the state."""
+    shape, directions = scope.of(node.input[0]).shape, 1 + (attribute(node, "direction") == "bidirectional")
+    if not shape or not isinstance(shape[0], int):
+        return None
+    return shape[0] * directions + _STATE_COPIES.get(node.op_type, 0)
+
+
+#: The longest row that the WebGPU provider sorts in one dispatch.
+_SORTED_TOGETHER = 1024
+_STATE_COPIES = {"LSTM": 1}
 #: Operators whose count depends on more than the axes, by table; a result of None leaves it to that.
 _SPECIAL: Mapping[str, Mapping[str, Callable[[NodeProto, ValueScope], int | None]]] = {
     "dispatch": {
@@ -104,7 +130,14 @@ _SPECIAL: Mapping[str, Mapping[str, Callable[[NodeProto, ValueScope], int | None
         "QuickGelu": _of_quick_gelu,
         "RotaryEmbedding": _of_rotary_embedding,
         "Sum": _of_many,
-    }
+    },
+    "webgpu_dispatch": {
+        "GRU": _of_recurrence,
+        "LSTM": _of_recurrence,
+        "Max": _of_many,
+        "Min": _of_many,
+        "TopK": _of_sort,
+    },
 }
 
 

@@ -213,6 +213,23 @@ def _are_transposed_matrices(nodes: Sequence[NodeProto], facts: Sequence[Fact]) 
     return turned and fits and len(perms) == len(nodes) - 1
 
 
+def _is_skip_norm(nodes: Sequence[NodeProto], facts: Sequence[Fact]) -> bool:
+    """True where two operands of the same known sizes, of three axes, are added and normalized over the last."""
+    a, b = (fact.shape for fact in facts[:2])
+    axes = [
+        attribute.i
+        for node in nodes
+        if node.op_type != "Add"
+        for attribute in node.attribute
+        if attribute.name == "axis"
+    ]
+    return a is not None and a == b and len(a) == 3 and all(axis in (-1, 2) for axis in axes)
+
+
 _Condition: TypeAlias = Callable[[Sequence[NodeProto], Sequence[Fact]], bool]
 #: By the name that a row has: it gets the nodes of a match, and the facts about the values that its names stand for.
-CONDITIONS: Mapping[str, _Condition] = {"gemm": _is_gemm, "transposed-matrices": _are_transposed_matrices}
+CONDITIONS: Mapping[str, _Condition] = {
+    "gemm": _is_gemm,
+    "skip-norm": _is_skip_norm,
+    "transposed-matrices": _are_transposed_matrices,
+}

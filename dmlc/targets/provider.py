@@ -170,10 +170,11 @@ class Failure(Struct, frozen=True):
 
 
 class RuntimeRewrite(Struct, frozen=True):
-    """A pass of ONNX Runtime that replaces nodes by one node ``makes`` for this provider, in models of these opsets.
+    """A pass of ONNX Runtime that replaces nodes by one node ``makes``, in models of these opsets.
 
-    ``patterns`` are given only where the node made runs elsewhere than those it replaces, gives other numbers or has
-    fewer dispatches: operators with their operands, numbers, and names of values. ``when`` names a condition on these.
+    ``devices`` are those of the providers that it does so for. ``patterns`` are given only where the node made runs
+    elsewhere than those it replaces, gives other numbers or has fewer dispatches: operators with their operands,
+    numbers, and names of values. ``when`` names a condition on these.
     """
 
     name: str
@@ -184,6 +185,7 @@ class RuntimeRewrite(Struct, frozen=True):
     patterns: tuple[str, ...]
     source: str
     when: str = ""
+    devices: tuple[str, ...] = ("DirectML",)
 
 
 class SessionFacts(Struct, frozen=True):
@@ -260,7 +262,7 @@ def parse_provider(data: dict[str, Any], optimizer: Mapping[str, Any] | None = N
         known_opsets=(first, last),
         rows=rows,
         failures=failures,
-        rewrites=rewrites if data["fuses"] else (),
+        rewrites=tuple([rewrite for rewrite in rewrites if data["device"] in rewrite.devices]),
     )
 
 
@@ -275,6 +277,7 @@ def _rewrite(raw: dict[str, Any]) -> RuntimeRewrite:
         patterns=tuple(raw.get("patterns", ())),
         source=raw["source"],
         when=raw.get("when", ""),
+        devices=tuple(raw.get("devices", ("DirectML",))),
     )
 
 

@@ -13,7 +13,7 @@ from dmlc.ops.binary import ADD, AND, EQUAL, GREATER, LESS, MUL, OR, SUB, XOR
 from dmlc.ops.choose import WHERE
 from dmlc.ops.elementwise import ABS, EXP, FLOOR, IS_INF, LOG, NOT, ROUND, SIGN
 from dmlc.ops.index import GATHER, GATHER_ELEMENTS, ONE_HOT, GatherAttributes, OneHotAttributes
-from dmlc.ops.move import SLICE, UNSQUEEZE, NewAxesAttributes, SliceAttributes
+from dmlc.ops.move import SLICE, SPLIT, SQUEEZE, UNSQUEEZE, NewAxesAttributes, SliceAttributes, SplitAttributes
 from dmlc.ops.normalize import LOG_SOFTMAX, SoftmaxAttributes
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_SUM, ReduceAttributes
 from dmlc.ops.select import ARGMAX, HARDMAX, TOP_K, ArgAttributes, HardmaxAttributes
@@ -199,6 +199,35 @@ class SliceByGather(AbsentRule):
         return out
 
 
+class PartsByGather(AbsentRule):
+    """``squeeze`` of integers becomes a reshape, ``split`` with known sizes a gather for each part."""
+
+    name = "parts-by-gather"
+    operators: ClassVar = {SQUEEZE: "Squeeze", SPLIT: "Split"}
+    roots: ClassVar = tuple(operators)
+    needs: ClassVar = ("Reshape", "Gather")
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        if node.op is SPLIT:
+            axis = node.attributes_as(SplitAttributes).axis
+            if not all(isinstance(value.shape[axis], int) for value in node.results):
+                return None
+        return super().match(node, graph)
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        node, make = match.root, Maker(rewriter)
+        if node.op is SQUEEZE:
+            return [make.reshape(node.operand("x"), node.result.shape)]
+        axis, first, out = node.attributes_as(SplitAttributes).axis, 0, []
+        for value in node.results:
+            size = value.shape[axis]
+            assert isinstance(size, int)
+            places = make.constant(np.arange(first, first + size), i64)
+            out.append(make(GATHER, node.operand("x"), places, attributes=GatherAttributes(axis=axis, batch_axes=0)))
+            first += size
+        return out
+
+
 class IntegersInFloat(AbsentRule):
     """A choice of integers is made in f32, where it holds each of them."""
 
@@ -228,5 +257,6 @@ RULES: Sequence[type[AbsentRule]] = (
     LogSoftmaxInParts,
     OneHotByComparison,
     SliceByGather,
+    PartsByGather,
     IntegersInFloat,
 )

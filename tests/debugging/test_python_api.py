@@ -179,7 +179,7 @@ sys.exit(main(sys.argv[1:]))
     ("command", "module", "name", "sent"),
     [
         ("verify a.onnx b.onnx --locate", "dmlc.debugging.verification", "locate_first", "SIGINT"),
-        ("diff a.onnx b.onnx", "dmlc.debugging.model_diff", "compare_graphs", "SIGINT"),
+        ("diff a.onnx b.onnx", "dmlc.debugging.model_diff", "_unified", "SIGINT"),
         ("decompose a.onnx -o o.onnx", "dmlc.api.decomposition", "_decomposed", "SIGINT"),
         ("compile a.onnx -o o.onnx --verify 3", "dmlc.verifying", "verify_models", "SIGINT"),
         ("compile a.onnx -o o.onnx --verify 3", "dmlc.verifying", "verify_models", "SIGTERM"),

@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import dataclass
-from itertools import accumulate
-
-import networkx as nx
 
 from dmlc.debugging.submodels import NodeGraph
-
-#: Minimum cuts are computed among at most this many nodes; above, only dominators and positions in an order are tried.
-_MOST_NODES = 1500
-#: So many of the dominators in reach are looked at, those nearest to the middle.
-_MOST_DOMINATORS = 4
-_SOURCE, _SINK = "source", "sink"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +17,12 @@ class Cut:
 
 
 class CutChoice:
-    """Cuts of one graph."""
+    """Cuts of one graph: positions in two orders of its nodes. Every order has such a position behind a node that all
+    ways to the outputs go through."""
 
     def __init__(self, graph: NodeGraph) -> None:
         self._graph = graph
         self._orders = (tuple(range(len(graph))), _depth_first(graph))
-        self._dominators = _dominators(graph)
 
     def best(
         self, below: Set[int], above: Set[int], least: int, most: int, refused: Collection[Set[int]]
@@ -42,30 +33,18 @@ class CutChoice:
         """
         middle = (len(above) - len(below)) / 2
         found: list[tuple[int, float, list[int], frozenset[int]]] = []
-        for part in self._candidates(below, above, least, most, refused):
-            added = len(part) - len(below)
-            if least <= added <= most and part not in refused and below < part < above:
-                found.append((self._graph.crossing(part), abs(added - middle), sorted(part - below), part))
+        for order in self._orders:
+            open_nodes = [number for number in order if number in above and number not in below]
+            parts = self._at_positions(below, open_nodes, range(least, most + 1), refused)
+            found += [
+                (self._graph.crossing(part), abs(len(part) - len(below) - middle), sorted(part), part)
+                for part in parts
+                if below < part < above
+            ]
         if not found:
             return None
         width, _, _, part = min(found)
         return Cut(part, width)
-
-    def _candidates(
-        self, below: Set[int], above: Set[int], least: int, most: int, refused: Collection[Set[int]]
-    ) -> Iterator[frozenset[int]]:
-        """Cuts at dominators; at each position of an order; the minimum cut between the ends of the window."""
-        middle = (len(below) + len(above)) / 2
-        near = [(size, node) for size, node in self._dominators if least <= size - len(below) <= most]
-        for _, node in sorted(near, key=lambda found: abs(found[0] - middle))[:_MOST_DOMINATORS]:
-            part = frozenset(self._graph.ancestors([node]))
-            if below <= part <= above:
-                yield part
-        for order in self._orders:
-            open_nodes = [number for number in order if number in above and number not in below]
-            if most > least and len(open_nodes) <= _MOST_NODES:
-                yield _minimum_cut(self._graph, below, open_nodes[:least], open_nodes[least:most])
-            yield from self._at_positions(below, open_nodes, range(least, most + 1), refused)
 
     def _at_positions(
         self, below: Set[int], order: Sequence[int], sizes: range, refused: Collection[Set[int]]
@@ -117,53 +96,3 @@ def _depth_first(graph: NodeGraph) -> tuple[int, ...]:
             pending.append((number, True))
             pending += [(graph.makers[name], False) for name in reversed(graph.reads[number])]
     return tuple(out)
-
-
-def _dominators(graph: NodeGraph) -> list[tuple[int, int]]:
-    """The nodes that every way to the outputs goes through, and how many nodes lie before each, itself included."""
-    flow = nx.DiGraph()
-    flow.add_nodes_from((_SOURCE, _SINK))
-    for number, names in enumerate(graph.makes):
-        if not graph.reads[number]:
-            flow.add_edge(_SOURCE, number)
-        for name in names:
-            flow.add_edges_from((number, reader) for reader in graph.readers.get(name, ()))
-            if graph.is_result(name):
-                flow.add_edge(number, _SINK)
-    parents = nx.immediate_dominators(flow, _SOURCE)
-    chain: list[int] = []
-    node = parents.get(_SINK, _SOURCE)
-    while node != _SOURCE:
-        chain.append(node)
-        node = parents[node]
-    chain.reverse()
-    places = {node: place for place, node in enumerate(chain)}
-    first: dict[int, int] = {}  # the first dominator that each node comes before
-    counts = [0] * (len(chain) + 1)
-    for number in reversed(range(len(graph))):
-        readers = (first[reader] for name in graph.makes[number] for reader in graph.readers.get(name, ()))
-        first[number] = min([places.get(number, len(chain)), *readers])
-        counts[first[number]] += 1
-    return list(zip(accumulate(counts), chain, strict=False))
-
-
-def _minimum_cut(graph: NodeGraph, below: Set[int], first: Sequence[int], free: Sequence[int]) -> frozenset[int]:
-    """The nodes on this side of the fewest values: ``below`` and ``first`` are, some of ``free``, and no others."""
-    inside, between = {*below, *first}, set(free)
-    flow = nx.DiGraph()
-    flow.add_nodes_from((_SOURCE, _SINK))
-
-    def end(number: int) -> int | str:
-        return _SOURCE if number in inside else number if number in between else _SINK
-
-    touched = {name for number in free for name in (*graph.makes[number], *graph.reads[number])}
-    for name in sorted(touched):
-        maker, readers = end(graph.makers[name]), {end(reader) for reader in graph.readers.get(name, ())}
-        value = f"value {name}"
-        flow.add_edge(maker, value, capacity=1)
-        for reader in sorted(readers, key=str):
-            flow.add_edge(value, reader)  # without a capacity it is not cut
-            if isinstance(reader, int):
-                flow.add_edge(reader, maker)  # a node on this side has its operands on this side
-    _, (near, _) = nx.minimum_cut(flow, _SOURCE, _SINK)
-    return frozenset(inside | {number for number in free if number in near})

@@ -18,7 +18,6 @@ LIBRARIES = {
     "numpy": "ndarray",
     "lark": "Lark",
     "onnx": "ModelProto",
-    "networkx": "DiGraph",
     _RUNTIME: "get_available_providers",
 }
 #: Message and help for an execution provider that is missing.

@@ -26,7 +26,7 @@ code = main.main(["doctor"])
 print(end="\\f")
 sys.exit(main.main(["doctor", "--format", "json"]) if code in (0, 1) else code)
 """
-LIBRARIES = {"msgspec": "Struct", "numpy": "ndarray", "lark": "Lark", "onnx": "ModelProto", "networkx": "DiGraph"}
+LIBRARIES = {"msgspec": "Struct", "numpy": "ndarray", "lark": "Lark", "onnx": "ModelProto"}
 
 
 def doctor(site: Path) -> tuple[int, str, dict[str, Any]]:

@@ -45,7 +45,7 @@ def runtime_of(platform: str, python: str) -> str:
     environment = {"sys_platform": system, "platform_machine": machine, "python_version": python}
     required = [r for r in requirements() if r.marker is None or r.marker.evaluate(environment)]
     (runtime,) = [r.name for r in required if r.name.startswith("onnxruntime")]
-    assert {r.name for r in required} == {"lark", "msgspec", "numpy", "onnx", "networkx", runtime}
+    assert {r.name for r in required} == {"lark", "msgspec", "numpy", "onnx", runtime}
     return runtime
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -49,20 +48,20 @@ LIBRARIES: dict[str, set[str]] = {
     "text": {"msgspec", "numpy", "lark"},
     "builder": {"msgspec", "numpy"},
     "importers": {"msgspec", "numpy", "onnx"},
-    "passes": {"msgspec", "numpy", "networkx"},
+    "passes": {"msgspec", "numpy"},
     "codegen": {"msgspec", "numpy"},
     "placement": {"msgspec", "numpy", "onnx"},
     "codegen/onnx": {"msgspec", "numpy", "onnx"},
     "runtime": {"msgspec", "numpy", "onnx", "onnxruntime"},
     "verifying": {"msgspec", "numpy", "onnx"},
     "api": {"msgspec", "numpy", "onnx"},
-    "debugging": {"msgspec", "numpy", "onnx", "networkx"},
+    "debugging": {"msgspec", "numpy", "onnx"},
     "std": set(),
     "testing": {"numpy", "hypothesis"},
     "views": {"msgspec", "onnx", "graphlay"},
     "views/explorer": {"onnx", "model_explorer"},
     "lsp": {"msgspec", "onnx", "lsprotocol", "pygls", "pygments"},
-    "cli": {"msgspec", "numpy", "onnx", "onnxruntime", "lark", "networkx"},
+    "cli": {"msgspec", "numpy", "onnx", "onnxruntime", "lark"},
 }
 
 
@@ -140,20 +139,6 @@ def test_no_import_cycles() -> None:
                 graph.add_edge(module, name)
     cycles = [c for c in networkx.strongly_connected_components(graph) if len(c) > 1]
     assert not cycles, cycles
-
-
-def test_compiling_does_not_load_networkx() -> None:
-    """Only the view of a graph needs it."""
-    program = """import sys
-import dmlc
-from dmlc.diagnostics import Source
-text = "model m(x: f32[2, 3]) -> (y) {\\n    y = softmax(reduce_max(x, axes=[1], keepdims=true))\\n    return y\\n}"
-for target in ("directml", "cpu"):
-    dmlc.compile(Source("m.dml", text), target=target).to_onnx()
-print("networkx" in sys.modules)
-"""
-    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
-    assert done.stdout.strip() == "False"
 
 
 def written() -> Iterator[Path]:

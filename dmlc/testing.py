@@ -46,8 +46,8 @@ def assert_equivalent(
 ) -> None:
     """Check that A and B compute the same; without B, that A and its compiled form for ``directml`` do.
 
-    A and B are those of ``dmlc.verify``. ``inputs`` is the number of made-up inputs, or arrays
-    by name; the other keywords are those of ``dmlc.verify``. Raises ``AssertionError`` where they differ, or where
+    A and B are as for ``dmlc.verify``. ``inputs`` is the number of made-up inputs, or arrays
+    by name; the other keywords are as for ``dmlc.verify``. Raises ``AssertionError`` where they differ, or where
     nothing could be compared. Its text has the verdict, the worst element, and the first value that parts with its
     node. Raises ``DmlcError`` for a source that cannot be read.
     """

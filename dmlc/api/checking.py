@@ -128,7 +128,7 @@ def _placement(
 
 
 def _loaded(source: ProgramSource, program: Program, *, strict: bool) -> CheckResult:
-    """The findings for other targets; for that of the installed kernels ONNX Runtime makes a session too."""
+    """The findings for other targets; for the target of the installed kernels ONNX Runtime makes a session too."""
     name = name_of(source)
     emitted(program, "numpy" if program.target.code == "numpy" else "onnx")
     found = [d.in_file(name) for d in _of_optimizer(program)]

@@ -12,7 +12,7 @@ from dmlc.runtime.installed_kernels import with_installed
 from dmlc.targets import Target, load_target, target_names
 from dmlc.targets.directml import feature_levels, least_feature_level
 
-#: Names that targets have elsewhere: those of ONNX Runtime's providers, and of the backends of ``run``.
+#: Names that targets have elsewhere: the names of ONNX Runtime's providers, and of the backends of ``run``.
 _NICKNAMES = {
     "dml": "directml",
     "DmlExecutionProvider": "directml",

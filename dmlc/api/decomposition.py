@@ -71,7 +71,7 @@ def decompose(
 
 
 def chosen_operators(names: Iterable[str] | None) -> frozenset[str]:
-    """The operators to decompose: all for None. A name without a domain means those of every domain.
+    """The operators to decompose: all for None. A name without a domain means the operators of every domain.
 
     Raises ``DmlcError`` E0556 (exit code 2) for a name that cannot be decomposed.
     """

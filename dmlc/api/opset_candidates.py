@@ -38,7 +38,7 @@ def other_opsets(graph: Graph, target: Target, opset: int) -> list[int]:
 
 
 def _used(graph: Graph) -> Iterator[tuple[Operation, str, str, tuple[DType | None, ...]]]:
-    """(operation, operator and domain that it carries, dtypes of the operands) of the nodes, those of bodies too."""
+    """(operation, operator and domain that it carries, dtypes of the operands) of the nodes, in bodies too."""
     for node in graph:
         dtypes = tuple([element_dtype(value) for value in node.operands if value is not None])
         yield node.op, getattr(node.attributes, "op_type", ""), getattr(node.attributes, "domain", ""), dtypes

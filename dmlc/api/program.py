@@ -526,7 +526,7 @@ class Program(Shown):
         return session_of(with_outputs(emitted, inner) if inner else emitted, backend)
 
     def _chosen_backend(self, backend: str | None, known: Sequence[str] = BACKENDS) -> str:
-        """The backend, by default that of ``run``. Raises ``DmlcError`` E0553 for one that is not known."""
+        """The backend, by default the one of ``run``. Raises ``DmlcError`` E0553 for one that is not known."""
         chosen = self.default_backend() if backend is None else backend
         if isinstance(chosen, str) and chosen in known:
             return chosen

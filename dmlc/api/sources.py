@@ -125,7 +125,7 @@ def choice_of(model: str | None, include: Sequence[str | os.PathLike[str]]) -> C
 
 
 def check_model_name(source: ProgramSource, choice: Choice) -> None:
-    """Raises ``DmlcError`` E0209 where the chosen model is not that of a builder's graph or an ONNX model."""
+    """Raises ``DmlcError`` E0209 where the chosen model is not a builder's graph or an ONNX model's."""
     graph = getattr(source, "graph", None)
     if choice.model is not None and graph is not None and graph.name != choice.model:
         message = f"the source is one model, {graph.name or 'without a name'}, not {choice.model}"

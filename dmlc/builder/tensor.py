@@ -351,7 +351,7 @@ def _astype(cast: re.Match[str]) -> str:
 
 
 def home_of(operands: Sequence[object]) -> Home:
-    """The graph that a call belongs to: that of its operands, else a new loose one."""
+    """The graph that a call belongs to: its operands' graph, else a new loose one."""
     home: Home | None = None
     for operand in operands:
         if type(operand) is Tensor and (home is None or (home.loose and not operand._home.loose)):

@@ -159,7 +159,7 @@ def bisect(
     A part from the start has the values that leave it as outputs. With ``from_end`` the parts reach to the end of the
     model and are fed with values of ``against``. It finds faults that vanish if the end is cut off. ``inputs``
     is the number of made-up inputs, of which the first that shows the fault is used (a ``check`` is given one), or
-    arrays by name. ``state`` is a file that keeps the runs. ``rtol`` and ``atol`` are those of ``dmlc.locate``.
+    arrays by name. ``state`` is a file that keeps the runs. ``rtol`` and ``atol`` are as for ``dmlc.locate``.
     Raises ``DmlcError`` for a source that cannot be read, E0553, E0556, E0563, E0567 and
     E0568.
     """

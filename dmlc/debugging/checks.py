@@ -122,7 +122,7 @@ def result_of(verdict: Verdict) -> PartResult:
 class UserCheck:
     """A command, or a function, that is given a model, its inputs and the outputs that ``against`` computes.
 
-    In a command ``{model}`` is the path of the model and ``{inputs}`` that of an ``.npz`` file with the inputs
+    In a command ``{model}`` is the path of the model and ``{inputs}`` the path of an ``.npz`` file with the inputs
     ``in::NAME`` and the expected outputs ``out::NAME``. It exits with 0 for good, 125 to skip, 126 and more if it did
     not check, and any other code for bad. Raises ``DmlcError`` E0568 where it did not check.
     """
@@ -132,7 +132,7 @@ class UserCheck:
         self.originals: Originals = originals
 
     def check(self, model: ModelProto, feeds: Feeds, right: ModelProto | None = None) -> PartResult:
-        """Check a model; the expected outputs are those of a right one, by default its original."""
+        """Check a model; the expected outputs come from a right one, by default its original."""
         right = self.originals.part(model) if right is None else right
         try:
             expected = self.originals.side(right).run(feeds)

@@ -22,7 +22,7 @@ _FLOATS = (TensorProto.FLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE)
 class FaultCase:
     """A model with a fault, the right one beside it if that is another model, and the inputs of both.
 
-    ``original`` names the weights and inputs whose numbers are those of the user.
+    ``original`` names the weights and inputs whose numbers are the user's.
     """
 
     model: ModelProto

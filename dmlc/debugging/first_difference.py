@@ -172,7 +172,7 @@ def locate_first(
     """The first value, in topological order, on the way to these outputs of A that differs; None if none does.
 
     Values are compared in batches until one parts. If an operand of it already has a large part of the difference,
-    within the tolerance, the search goes on from there. ``tolerance`` is by default that of the dtype.
+    within the tolerance, the search goes on from there. ``tolerance`` is by default the dtype's.
     """
     pairs = value_pairs(a, b, outputs)
     search = _ValueSearch(a, b, feeds, tolerance, {**a.subject.kinds, **b.subject.kinds})

@@ -202,7 +202,7 @@ def _short(text: str) -> str:
 
 
 def _add_functions(a: ModelProto, b: ModelProto, pair: TextPair) -> None:
-    """Add the functions of both models, those of one name together."""
+    """Add the functions of both models, functions of one name together."""
     sides = [{(plain_domain(f.domain), f.name, f.overload): f for f in model.functions} for model in (a, b)]
     for key in dict.fromkeys([*sides[0], *sides[1]]):
         name = ".".join(filter(None, key))

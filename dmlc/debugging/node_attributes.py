@@ -17,7 +17,7 @@ from dmlc.onnx_schema.domains import operator_of, plain_domain
 def attribute_texts(
     node: NodeProto, versions: Mapping[str, int], others: Mapping[str, int], rank: int | None = None
 ) -> dict[str, str]:
-    """The attributes but those of graphs, with the defaults of a model's ``versions`` by domain.
+    """The attributes that are not graphs, with the defaults of a model's ``versions`` by domain.
 
     A default that is the same at the ``others`` is left out. Where the ``rank`` of the first operand is known, an axis
     that is counted from the end is counted from the start.

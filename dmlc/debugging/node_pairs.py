@@ -119,7 +119,7 @@ def structure_pairs(a: PairedSide, b: PairedSide, shared: Mapping[str, str]) -> 
 
 @dataclass(slots=True)
 class _Unread:
-    """The position of a node, and those of its operands that are not paired yet."""
+    """The position of a node, and the operands that are not paired yet."""
 
     place: int
     missing: set[str]

@@ -40,7 +40,7 @@ class ReproFacts(Answer, frozen=True):
     """A small model that shows a fault: its nodes, its size in bytes, the shapes of its inputs, its outputs.
 
     ``start`` is the node that the search began with, ``whole`` counts the nodes of the model that was reduced, and
-    ``original`` names the inputs and weights whose numbers are those of the user.
+    ``original`` names the inputs and weights whose numbers are the user's.
     """
 
     nodes: tuple[NodeRecord, ...]
@@ -64,7 +64,7 @@ class Repro(JsonRecord):
     command or a function checks or the model fails. ``right`` is the model that gives the expected ones, None if it is
     ``model`` itself elsewhere. ``nodes`` are those of ``model``, ``start`` the one that the search began with, and
     ``whole`` counts those of the model that was reduced. ``original`` names the inputs and weights of ``model`` whose
-    numbers are still those of the user; all others are seeded. ``notes`` have what the bundle lacks, and why.
+    numbers are still the user's; all others are seeded. ``notes`` have what the bundle lacks, and why.
     """
 
     model: ModelProto
@@ -156,7 +156,7 @@ def repro(
 ) -> Repro:
     """Reduce a model to the smallest one that still shows a fault.
 
-    The arguments are those of ``dmlc.bisect``. ``value`` is the value to start from; by default it is the first one
+    The arguments are as for ``dmlc.bisect``. ``value`` is the value to start from; by default it is the first one
     that parts: located if ``against`` is another model, found by bisection otherwise. Nodes are dropped and values that
     they made are fed, then sizes are cut down, then weights and inputs are replaced by seeded numbers, wherever the
     fault stays. Raises ``DmlcError`` E0565 where the fault does not show, E0446 for a value that the model does not

@@ -109,7 +109,7 @@ class SearchSetup:
     def checked_part(
         self, part: Collection[int], *, fed: bool, outputs: Sequence[str] | None = None, all_inputs: bool = True
     ) -> PartResult:
-        """Check some nodes; values that enter are those of ``against``. Raises ``DmlcError`` as the check does."""
+        """Check some nodes; values that enter come from ``against``. Raises ``DmlcError`` as the check does."""
         key = sha256(repr((sorted(part), fed, outputs, all_inputs)).encode()).hexdigest()[:32]
         found = self.state.known(key)
         if found is None:

@@ -280,7 +280,7 @@ def _is_code(source: SideSource | None) -> bool:
 
 
 def _original(a: SideSource, backend: str | None, options: CompileOptions, b: SideSource | None) -> Inside:
-    """The first side; code shows its steps by the reference, or by those of B."""
+    """The first side; code shows its steps by the reference, or by B's steps."""
     if not _is_code(a):
         found = inside_of(a, backend, options, as_written=True)
         if isinstance(found.subject, CodeSubject):

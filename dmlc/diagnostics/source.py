@@ -13,7 +13,7 @@ from collections.abc import Sequence
 class Source:
     """A text that spans point into. The text of a Python file is read only when a message shows it.
 
-    Sources are equal if they have the same name and text; those of Python files if they have the same name.
+    Sources are equal if they have the same name and text; sources of Python files if they have the same name.
     """
 
     __slots__ = ("_lines", "name")

@@ -48,7 +48,7 @@ class Listed(Struct, eq=False):
 
     @property
     def label(self) -> str:
-        """The name, or that of the first result where it has none."""
+        """The name, or the first result's name where it has none."""
         return self.name or next(filter(None, self.outputs), "")
 
     @property

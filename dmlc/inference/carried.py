@@ -326,7 +326,7 @@ def read_shapes(
     sizes: Mapping[str, Dim],
 ) -> list[tuple[Dim | str, ...] | None]:
     """The shapes that ``carry`` at that opset gives the results of a call, None for a rank that no rule infers, and for
-    a size a text, which equal ones share. ``sizes`` are those of dims of the graph.
+    a size a text, which equal ones share. ``sizes`` are the sizes of dims of the graph.
 
     Raises ``OpError`` for a call that ``carry`` refuses.
     """

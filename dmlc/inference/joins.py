@@ -21,7 +21,7 @@ _SINCE = {"If": 1, "Loop": 1, "Scan": 9, "SequenceMap": 17}
 class GraphsInside:
     """A node with the graphs that it runs: the types it feeds them, and those it makes of their outputs.
 
-    ``inputs`` are those of the node alone, ``around`` further values that a size of a result may be a size of.
+    ``inputs`` are the inputs of the node alone, ``around`` further values that a size of a result may be a size of.
     ``regions`` may be empty while the graphs are read; then only ``fed`` may be asked.
     """
 

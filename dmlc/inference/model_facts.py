@@ -164,7 +164,7 @@ class _Walk:
     # --- nodes
 
     def _node(self, number: int, node: NodeProto, names: Sequence[str], out: GraphFacts) -> Sequence[Fact]:
-        """The facts about a node's results; those of its graphs become part of ``out``."""
+        """The facts about a node's results; the facts of its graphs become part of ``out``."""
         inner = graphs_of(node)
         if inner:
             out.inner[number], found = self._around(node, inner, names, out.of)
@@ -278,7 +278,7 @@ def _outputs(graph: GraphProto, facts: GraphFacts) -> list[Fact]:
 
 
 def types_by_name(graph: Graph) -> dict[str, TensorType]:
-    """The types of a graph's values, those of graphs inside nodes too, as ``facts_of_model`` takes them.
+    """The types of a graph's values, in graphs inside nodes too, as ``facts_of_model`` takes them.
 
     Names that mean values of several types are left out.
     """

@@ -168,7 +168,7 @@ class Region(Struct, frozen=True):
     """A graph inside a node. Its last inputs stand for values of the graph around it: input number
     ``len(graph.inputs) - len(captures) + i`` is the node's operand ``captures[i]``, so that a capture is a use.
 
-    ``attribute`` is the name that the node calls it by. Dims are those of the graph around it.
+    ``attribute`` is the name that the node calls it by. Dims are dims of the graph around it.
     """
 
     attribute: str

@@ -12,7 +12,7 @@ from typing import BinaryIO
 #: So many bytes of a file show whether it holds a model or a program.
 _START = 4096
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
-#: Comments, then the end or a word that a program starts with; its words are those of the grammar (a test holds it).
+#: Comments, then the end or a word that a program starts with; its words are in the grammar (a test checks it).
 _PROGRAM = re.compile(rb"(?:\s|#[^\n]*(?:\n|\Z))*(?:\Z|(?:dml|use|dim|const|def|model)\b)")
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 

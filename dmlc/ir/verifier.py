@@ -96,7 +96,7 @@ def _same_type(graph: Graph, a: TensorType, b: TensorType) -> bool:
 
 
 def _canonical_axes(node: Node, axes: tuple[int, ...]) -> bool:
-    """Axes are those of the first operand or, for operations that add axes, of the result."""
+    """Axes count in the first operand or, for operations that add axes, in the result."""
     rank = max((v.type.rank for v in (*node.operands[:1], *node.results) if v is not None), default=0)
     return not axes or (axes[0] >= 0 and axes[-1] < rank and all(a < b for a, b in pairwise(axes)))
 

@@ -47,7 +47,7 @@ class Document:
         self.report = Report(())
         self.stopped = threading.Event()
         before, self.outlined = self.outlined, asyncio.Event()
-        before.set()  # a request that waits for the outline of the old text gets that of the new one
+        before.set()  # a request that waits for the outline of the old text gets the new one's
 
     def take_outline(self, text: Text, outline: Outline) -> None:
         """Take the outline of a text, if it is still the text."""
@@ -72,7 +72,7 @@ class Document:
 
     @property
     def is_fresh(self) -> bool:
-        """True if the outline is that of the text as it is now."""
+        """True if the outline is about the text as it is now."""
         return self.read is self.text
 
     # --- places

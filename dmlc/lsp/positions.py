@@ -1,4 +1,4 @@
-"""Positions of an editor beside those of a program's text.
+"""Positions of an editor, and positions of a program's text.
 
 An editor counts lines from 0, ends them also at a lone carriage return, and counts the columns in units of the encoding
 that it chose: UTF-16 by default. A span counts lines and characters from 1.

@@ -140,7 +140,7 @@ def common(a: TypeProto, b: TypeProto) -> TypeProto | None:
 
 
 def without_item_shapes(type: TypeProto) -> TypeProto:
-    """The type without the shapes of what it holds: no runtime checks those of a sequence that it is given."""
+    """The type without the shapes of what it holds: no runtime checks the shapes in a sequence that it is given."""
     kind = type.WhichOneof("value")
     if kind not in _HOLDERS:
         return type
@@ -156,7 +156,7 @@ def without_item_shapes(type: TypeProto) -> TypeProto:
 
 
 def declared_dims(graph: GraphProto, holders: Iterable[NodeProto] | None = None) -> set[str]:
-    """The names of the dims that a graph declares, those of graphs inside its nodes too: they mean the same sizes.
+    """The names of the dims that a graph and the graphs inside its nodes declare: they mean the same sizes.
 
     ``holders`` are the nodes that may have graphs inside; without them all are searched.
     """
@@ -167,7 +167,7 @@ def declared_dims(graph: GraphProto, holders: Iterable[NodeProto] | None = None)
 
 
 def own_dims(graph: GraphProto) -> set[str]:
-    """The names of the dims that a graph declares, without those of graphs inside its nodes."""
+    """The names of the dims that a graph itself declares, and no graph inside its nodes."""
     infos = [info for infos in (graph.input, graph.output, graph.value_info) for info in infos]
     return {size.dim_param for info in infos for size in info.type.tensor_type.shape.dim}
 

@@ -52,7 +52,7 @@ def all_graphs(graph: GraphProto) -> Iterator[GraphProto]:
 
 
 def all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
-    """Yield the nodes, each followed by those of the graphs nested in it."""
+    """Yield the nodes, each followed by the nodes of the graphs nested in it."""
     waiting = [iter(nodes)]
     while waiting:
         node = next(waiting[-1], None)

@@ -17,7 +17,7 @@ from dmlc.ops.opaque import attribute_of, is_opaque
 
 class NodeOrigin(Struct, frozen=True):
     """A node as the model has it. ``inputs`` says for each of its inputs which operand of the IR node that is, or
-    which constant; None where it is absent. ``version`` is that of its domain in the model."""
+    which constant; None where it is absent. ``version`` is the version of its domain in the model."""
 
     proto: NodeProto
     inputs: tuple[int | Tensor | None, ...]

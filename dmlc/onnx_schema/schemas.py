@@ -26,7 +26,7 @@ _RENAMED = {"Scatter": "ScatterElements"}
 
 
 class Formal(Struct, frozen=True):
-    """A declared operand. ``letter`` is shared by operands of one type; ``dtypes`` are those of the language."""
+    """A declared operand. ``letter`` is shared by operands of one type; ``dtypes`` are dtypes of the language."""
 
     name: str
     letter: str

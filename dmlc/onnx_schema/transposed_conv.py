@@ -12,7 +12,7 @@ _UPPER, _SAME = "SAME_UPPER", ("SAME_UPPER", "SAME_LOWER")
 
 
 class TransposedAxis(Struct, frozen=True):
-    """One spatial axis. ``pads`` are those of the attribute; ``size`` is that of the operand, ``kernel`` that of the
+    """One spatial axis. ``pads`` are the attribute's; ``size`` is the size of the operand, ``kernel`` the size of the
     weights, and ``wanted`` the size that ``output_shape`` asks for."""
 
     size: Dim

@@ -44,7 +44,7 @@ def bind_attributes(
     names: Sequence[str],
     written: dict[str, str] | None = None,
 ) -> Attributes:
-    """The canonical attribute record; ``names`` are those of the operands, for messages.
+    """The canonical attribute record; ``names`` are the operands' names, for messages.
 
     ``written`` receives which keyword gave which attribute. Raises ``OpError``.
     """

@@ -59,7 +59,7 @@ _PHRASES = {
     **{name: f"onnx.{op}({{0}}, ...)" for op, names in _ONNX_ONLY.items() for name in names},
     "tan": "sin({0}) / cos({0})", "isfinite": "!(is_nan({0}) | is_inf({0}))", "trunc": "sign({0}) * floor(abs({0}))",
 }  # fmt: skip
-#: The signs of operators, by their own names and those of other libraries' functions.
+#: The signs of operators, by their own names and by the names of other libraries' functions.
 _SIGNS = {
     **{op.name: sign for sign, op in INFIX.items()},
     "subtract": "-", "multiply": "*", "divide": "/", "true_divide": "/", "floor_divide": "//", "remainder": "%",

@@ -72,7 +72,7 @@ def _way_to(value: Value) -> set[Value]:
 
 
 def _handed_on(node: Node | None) -> list[Value]:
-    """The operands whose elements are those of the results."""
+    """The operands that have the same elements as the results."""
     if node is None:
         return []
     if node.op in MOVES:

@@ -72,7 +72,7 @@ class Reduction(Operation, frozen=True, eq=False, kw_only=True):
         return dtype.highest if self.neutral == "highest" else self.neutral
 
     def of_nothing(self, dtype: DType) -> float | int:
-        """The result over no element: that of the total of nothing; NaN for a mean."""
+        """The result over no element: the total of nothing; NaN for a mean."""
         if self.after == "log":
             return -math.inf
         found = self.neutral_of(dtype)

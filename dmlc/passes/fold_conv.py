@@ -48,7 +48,7 @@ class Conv(Struct, frozen=True):
     """A convolution or a transposed one.
 
     ``weight`` is [outputs, inputs / groups, ...], and [inputs, outputs / groups, ...] of a transposed one. ``bias`` has
-    an element for each output, if there is one. ``groups`` are those of a transposed convolution, else 0.
+    an element for each output, if there is one. ``groups`` are a transposed convolution's, else 0.
     """
 
     node: Node

@@ -79,7 +79,7 @@ def _join(node: Node, graph: Graph, inside: GraphsInside) -> None:
 
 
 def take_types(node: Node, types: Sequence[TensorType]) -> None:
-    """Refine the types of an opaque node's results by those of an equal node."""
+    """Refine the types of an opaque node's results by an equal node's types."""
     around = {name for v in node.operands if v is not None for size in v.type.shape for name in dim_names(size)}
     _set_types(node, [_refined(v.type, type, around) for v, type in zip(node.results, types, strict=True)])
 

@@ -39,7 +39,7 @@ from dmlc.passes.patterns import scalar_of
 
 #: The lowest and highest element.
 Interval: TypeAlias = tuple[float, float]
-#: Gives the interval of a node's result from those of its operands.
+#: Gives the interval of a node's result from the intervals of its operands.
 _Rule: TypeAlias = Callable[["Intervals", Node, Sequence[Interval]], Interval]
 
 INF = math.inf

@@ -68,10 +68,10 @@ class Remark(Struct, frozen=True, eq=False):
 class PassContext(Struct, dict=True):
     """Shared state of the passes: the target, the opset to emit, the allowed rewrite classes, and the records.
 
-    ``options`` are those of the compilation; mandatory passes are not rules that they name. ``verify`` checks the
+    ``options`` are the options of the compilation; mandatory passes are not rules that they name. ``verify`` checks the
     graph's invariants and each pass's claim after it ran. ``properties`` are those that the passes so far have ensured;
     ``folded_bytes`` counts their folded constants, of all rounds together. ``changes`` counts the runs that changed the
-    graph; ``ran`` holds the count after each pass's last run. ``capabilities`` are those of the target at the opset.
+    graph; ``ran`` holds the count after each pass's last run. ``capabilities`` are the target's at the opset.
     ``after_pass`` is called with each pass's name and the graph, to dump its text; ``progress`` with each pass's name
     before it runs.
     """

@@ -231,7 +231,7 @@ class _Narrower:
                       for t, p in zip(record.types, parameters[1], strict=True)])  # fmt: skip
 
     def _parameters(self, node: Node, domain: str, op_type: str, version: int) -> tuple[set[str], list[str]] | None:
-        """The type parameters of f64 operands, and that of each result; None where f32 does not do for all."""
+        """The type parameters of f64 operands, and of each result; None where f32 does not do for all."""
         from dmlc.onnx_schema.letters import letters_of  # loads onnx, which whoever made the node has loaded
 
         values = [v for v in (*node.operands, *node.results) if v is not None]

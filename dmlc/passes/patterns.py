@@ -59,7 +59,7 @@ def scalar_of(value: Value | None) -> float | int | bool | None:
 
 
 def broadcasts(value: Value, other: Value) -> bool:
-    """Return whether combining ``value`` elementwise with ``other`` may give another shape than that of ``other``."""
+    """Return whether combining ``value`` elementwise with ``other`` may give another shape than ``other`` has."""
     if value.type.rank > other.type.rank:
         return True
     offset = other.type.rank - value.type.rank

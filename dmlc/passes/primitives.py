@@ -31,7 +31,7 @@ _AFTER = {"sqrt": SQRT, "log": LOG}
 
 
 def accumulated(make: Maker, x: Value, compute: Callable[[Value], Value], dtype: DType | None = None) -> Value:
-    """Compute in the accumulation dtype of ``x``; the result is a ``dtype`` (default: that of ``x``)."""
+    """Compute in the accumulation dtype of ``x``; the result is a ``dtype`` (default: the dtype of ``x``)."""
     own = x.type.dtype
     return make.cast(compute(make.cast(x, own.accumulator)), dtype or own)
 

@@ -47,7 +47,7 @@ class QuantizedAdvice(Pass, frozen=True):
 
 
 def repeated(graph: Graph) -> Node | None:
-    """The first int8 DequantizeLinear whose quantization ONNX Runtime repeats; those of bodies too."""
+    """The first int8 DequantizeLinear whose quantization ONNX Runtime repeats, in bodies too."""
     found = _repeated(graph)
     for node in graph.with_regions if found is None else ():
         for region in node.regions:

@@ -76,7 +76,7 @@ class _ListedDistribution:
 
 
 def runtime_distributions() -> list[RuntimeDistribution]:
-    """Return the distributions of ONNX Runtime on ``sys.path``, those of the imported folder first.
+    """Return the distributions of ONNX Runtime on ``sys.path``, the distributions of the imported folder first.
 
     Unreadable lists count as empty; nothing is raised.
     """

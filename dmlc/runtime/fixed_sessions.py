@@ -35,7 +35,7 @@ class FixedSessions:
         self._open: Session | None = None
 
     def run(self, feeds: Mapping[str, Any], names: Sequence[str] | None = None) -> dict[str, Array]:
-        """The outputs by name, or those of ``names``. Raises what ``Session`` and ``Session.run`` raise."""
+        """The outputs by name: ``names``, or all. Raises what ``Session`` and ``Session.run`` raise."""
         sizes = self._sizes(feeds)
         session = self._sessions.get(sizes)
         if session is None and len(self._sessions) < _MOST:

@@ -21,7 +21,7 @@ _FAILURES = (ValueError, IndexError, ZeroDivisionError, OverflowError)
 
 
 class GraphModel:
-    """The meaning of a graph. ``names`` are those of its values: of an output, its own, or ``%`` and a number.
+    """The meaning of a graph. ``names`` are the names of its values: an output's own, or ``%`` and a number.
 
     With ``opaque``, nodes that only ONNX Runtime knows run there, each alone. Raises ``DmlcError`` E0553 for an
     operator without a reference.

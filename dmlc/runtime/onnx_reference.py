@@ -32,7 +32,7 @@ class OnnxReference:
             raise NotRunnable(f"ONNX's reference cannot load the model: {error}") from None
 
     def run(self, inputs: Mapping[str, Any], wanted: Sequence[str] | None = None) -> dict[str, Any]:
-        """The outputs by name, or those of the ``wanted`` values that are tensors. Raises ``RunFailed``."""
+        """The outputs by name, or the ``wanted`` values that are tensors. Raises ``RunFailed``."""
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # NumPy warns of means of nothing

@@ -100,7 +100,7 @@ class Session:
         raise TypeError("a session of ONNX Runtime cannot be copied or pickled: copy or pickle the program")
 
     def run(self, feeds: Mapping[str, Any], names: Sequence[str] | None = None) -> dict[str, Array]:
-        """The outputs by name, or those of ``names``.
+        """The outputs by name: ``names``, or all.
 
         Raises what ``FeedChecker.check`` raises, and E0554 where ONNX Runtime fails."""
         arrays = self.checker.check(feeds)

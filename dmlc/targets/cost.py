@@ -23,7 +23,7 @@ class Step(Struct, frozen=True):
 
     ``run`` is the number of elements read that lie together each time. A sum over the last axis of 100 reads runs of
     100. A search over the first axis of ``[8, 100]``, by a kernel that goes output by output, reads runs of 1.
-    ``dtype`` is that of the elements read. A step that moves nothing (a reshape) reads 0 elements.
+    ``dtype`` is the dtype of the elements read. A step that moves nothing (a reshape) reads 0 elements.
     """
 
     kernel: str
@@ -62,7 +62,7 @@ class CostModel:
         self.margin = margin
 
     def rates(self, kernel: str, dtype: DType) -> Rates:
-        """The row of the kernel for the dtype, or for any, or else that of other kernels."""
+        """The row of the kernel for the dtype, or for any, or else the row of other kernels."""
         rows = self._rows
         for key in ((kernel, dtype.name), (kernel, _ANY), (_OTHERS, dtype.name)):
             if key in rows:

@@ -69,7 +69,7 @@ def _need(
 #: code).
 _WRONG_ORDER = (i64,)
 
-#: The needs of every operation but those of ``UNCHECKED``.
+#: The needs of every operation that is not in ``UNCHECKED``.
 NEEDS: dict[Operation, Need] = {
     **{op: _need(op.onnx) for op in elementwise.UNARY if op.onnx},
     elementwise.SIGN: _need("Sign", wrong=_WRONG_ORDER),

@@ -92,7 +92,7 @@ def verify_sides(
     """The verdict on two sides, which are made here so that one that cannot be made is a verdict too.
 
     The inputs are numbered from ``first``: what few of them are built of (``inputs.PATTERNS``) follows from that.
-    ``tolerance`` replaces that of each dtype; the original's own instability then excuses nothing.
+    ``tolerance`` replaces each dtype's; the original's own instability then excuses nothing.
     Raises ``ValueError`` for an unknown class, or where no input is asked for.
     """
     chosen = classes(allowed)

@@ -117,14 +117,14 @@ def compare(
     kinds: Mapping[str, str] | None = None,
     tolerance: Tolerance | None = None,
 ) -> dict[str, Comparison]:
-    """Compare each output of ``b`` with that of ``a``, under the allowed classes of rewrites.
+    """Compare each output of ``b`` with the output of ``a``, under the allowed classes of rewrites.
 
     Integers, booleans and texts are equal or different. Floats are equal if they are the same number (all NaN are
     equal, and so are -0 and 0). If a class allows it, floats may differ within the tolerance of their dtype; NaN and
     infinities must stay where they are. ``kinds`` names the dtype of outputs that are passed in a wider one
     (``bfloat16``, values of maps). Lists (a sequence), mappings and None (an absent optional) are compared part by
     part. The single numbers of a map, or of a sequence of maps, are compared as one tensor. ``tolerance`` replaces
-    that of each dtype.
+    each dtype's.
     """
     chosen = classes(allowed)
     out: dict[str, Comparison] = {}
@@ -147,7 +147,7 @@ def compare_values(
     slack: Any = None,
     tolerance: Tolerance | None = None,
 ) -> Comparison:
-    """One output. ``slack`` is what each element may be apart beyond the tolerance, by default that of the dtype."""
+    """One output. ``slack`` is what each element may be apart beyond the tolerance, by default the dtype's."""
     if is_composite(a) or is_composite(b):
         return _compare_parts(name, a, b, allowed, kind, tolerance)
     a, b = as_array(a, kind), as_array(b, kind)

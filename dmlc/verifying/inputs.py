@@ -223,7 +223,7 @@ def _array(spec: InputSpec, pattern: Pattern, binding: Binding, rng: np.random.G
 
 
 def shapes(feeds: Feeds) -> dict[str, list[int]]:
-    """The shape of each array that is fed; of a list of them that of the first."""
+    """The shape of each array that is given; of a list of arrays the first one's."""
     return {n: list(np.shape(value[0] if isinstance(value, list) else value)) for n, value in feeds.items()}
 
 

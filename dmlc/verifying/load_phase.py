@@ -68,7 +68,7 @@ class LoadResult:
 
 
 def load_phase(model: ModelProto, *, declared: bool = True) -> LoadResult:
-    """Run the load phase on a model; without ``declared``, on one that declares no types but those of its inputs."""
+    """Run the load phase on a model; without ``declared``, on one that declares no types but its inputs'."""
     try:
         return _looked_at(_light(model, declared=declared))
     except NoEvidence as error:

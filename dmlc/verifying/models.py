@@ -148,7 +148,7 @@ class CodeSubject(Subject):
 
 
 class RunnableSubject(Subject):
-    """A runnable with inputs that go by the names of those of another subject, or by their own."""
+    """A runnable with inputs that go by the names of another subject's inputs, or by their own."""
 
     def __init__(
         self, code: Runnable, like: Subject | None = None, made_up: Callable[[], list[Interface]] | None = None

@@ -34,7 +34,7 @@ ModelSource: TypeAlias = "ModelProto | str | os.PathLike[str]"
 #: Types, as ONNX Runtime names them, whose values come as NumPy arrays.
 _PLAIN_TYPES = re.compile(r"tensor\((float|float16|double|u?int(8|16|32|64)|bool)\)")
 _EXOTIC_TYPES = re.compile(r"tensor\((bfloat16|float[48]\w*|u?int[24])\)")
-#: Sequences, maps and optionals, and the floats that they are made of; the last type is that of the values.
+#: Sequences, maps and optionals, and the floats that they are made of; the last type is the values'.
 _COMPOSITE_TYPES = re.compile(r"(?:seq|map|optional)\(.*\btensor\((\w+)\)+")
 _FLOAT_KINDS = {"float16": "float16", "float": "float32", "double": "float64", "bfloat16": "bfloat16"}
 #: Initializers up to this many bytes are read to be shown as operands.

@@ -76,7 +76,7 @@ def find_overrides(
 
 
 def _groups(defaults: Sequence[Default]) -> list[list[Default]]:
-    """Each alone, then those of equal values together."""
+    """Each alone, then equal values together."""
     equal: dict[tuple[str, tuple[int, ...], bytes], list[Default]] = {}
     for default in defaults:
         key = (default.value.dtype.str, default.value.shape, _bytes(default.value))

@@ -100,7 +100,7 @@ class ResultSpread:
         return bool(inside.all())
 
     def within(self, a: Array, b: Any) -> Array:
-        """The elements of ``b`` that differ from those of ``a`` no more than the samples of ``a`` do."""
+        """The elements of ``b`` that differ from the elements of ``a`` no more than the samples of ``a`` do."""
         samples = self._samples
         if self.varies_in_size(a):
             return np.ones(a.shape, bool)

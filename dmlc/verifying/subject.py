@@ -42,7 +42,7 @@ class TraceStep:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Patch:
-    """Other elements for a value on the way: those of ``array`` at ``places``."""
+    """Other elements for a value on the way: the elements of ``array`` at ``places``."""
 
     array: Array
     places: Array
@@ -92,14 +92,14 @@ class Subject:
         return []
 
     def run(self, feeds: Feeds, wanted: Sequence[str] | None = None) -> dict[str, Any]:
-        """The outputs by name, or those of the ``wanted`` values that are tensors.
+        """The outputs by name, or the ``wanted`` values that are tensors.
 
         Raises ``RunFailed``, ``NotRunnable``, ``NoEvidence``.
         """
         raise NotImplementedError
 
     def run_optimized(self, feeds: Feeds, without: Sequence[str] = ()) -> dict[str, Any] | None:
-        """The outputs with ONNX Runtime's default optimizations, but those of some names; None for a model that does
+        """The outputs with ONNX Runtime's default optimizations, without some names; None for a model that does
         not run there, or whose numbers they change on purpose. Raises as ``run`` does."""
         return None
 

@@ -22,7 +22,7 @@ from dmlc.verifying.verdict import OVERFLOWED, UNSPECIFIED
 
 #: Casts whose results for NaN and numbers out of range are unspecified.
 _CASTS = frozenset({"cast", "castlike"})
-#: Conversions that saturate: only those of NaN and infinities are unspecified.
+#: Conversions that saturate: only conversions of NaN and infinities are unspecified.
 _QUANTIZATIONS = frozenset({"quantizelinear", "dynamicquantizelinear"})
 _INTEGER_QUOTIENTS = frozenset({"div", "mod", "floordiv"})
 #: Selections for which the winner beside a NaN is unspecified; in ONNX Runtime's own kernels it depends on the order.
@@ -44,7 +44,7 @@ _STEEP = frozenset(
 _FUNCTIONS = frozenset(
     {"exp", "log", "softmax", "logsoftmax", "sigmoid", "softplus", "sinh", "cosh", "tanh", "erf", "reducelogsumexp"}
 )
-#: Functions of powers of e: those of large numbers below 0 are 0.
+#: Functions of powers of e: for large numbers below 0 they are 0.
 _POWERS_OF_E = frozenset({"exp", "softmax", "logsoftmax", "sigmoid", "softplus", "reducelogsumexp"})
 #: Functions of one element of each operand.
 _ARITHMETIC = frozenset({"add", "sub", "mul", "div"})

@@ -67,7 +67,7 @@ def worst_element(a: Array, b: Array, kind: str | None = None) -> WorstElement |
 
 
 def _numbers(a: Array, b: Array, kind: str | None) -> tuple[Array, Array, str | None]:
-    """Arrays of NumPy's own dtypes; those of ONNX alone (bfloat16, 8 and 4 bits) become f32."""
+    """Arrays of NumPy's own dtypes; dtypes of ONNX alone (bfloat16, 8 and 4 bits) become f32."""
     if a.dtype.kind in "fiubcOUS" and a.dtype.itemsize <= 16:
         return a, b, kind
     return a.astype(np.float32), b.astype(np.float32), kind or ("bfloat16" if a.dtype.name == "bfloat16" else None)

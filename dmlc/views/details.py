@@ -18,7 +18,7 @@ _MOST = 12
 class SceneDetails(Struct):
     """Facts about nodes and values that a scene lacks, by name.
 
-    ``types`` are those of values in words, ``promises`` the words for classes of rewrites. ``places`` are source
+    ``types`` are the values' types in words, ``promises`` the words for classes of rewrites. ``places`` are source
     places and ``lines`` source lines by place; ``sources`` are the nodes and rules that a node was made from, for
     models without annotations. ``fates`` say what became of nodes that are not in the result.
     """

@@ -58,7 +58,7 @@ class GroupFrame(Struct, frozen=True):
 
 
 class Drawing(Struct):
-    """A laid out scene. ``boxes`` are those of its nodes in their order; ``routes`` hold the points of each edge.
+    """A laid out scene. ``boxes`` are its nodes' in their order; ``routes`` hold the points of each edge.
 
     ``far`` are numbers of edges that cross many layers; their routes are two points, from maker to reader.
     """

@@ -1,4 +1,4 @@
-"""Operands and types of DirectML's operators: the tables of ``targets``, and those of operators used only here."""
+"""Operands and types of DirectML's operators: the tables of ``targets``, and tables of operators used only here."""
 
 from __future__ import annotations
 

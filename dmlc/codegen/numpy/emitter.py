@@ -58,7 +58,7 @@ def _header(body: FunctionBody, constants: list[str], saved: list[str]) -> str:
 
 
 def _constants(body: FunctionBody) -> tuple[list[str], list[str]]:
-    """Split the constants: those of one line stand above the function, longer ones at the end of the file."""
+    """Split the constants: constants of one line are above the function, longer ones at the end of the file."""
     short: list[str] = []
     long: list[str] = []
     for tensor, target in body.constants.items():

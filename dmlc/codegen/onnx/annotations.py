@@ -26,7 +26,7 @@ _SOURCE, _RULES, _CLASS, _FROM = f"{PREFIX}source", f"{PREFIX}rules", f"{PREFIX}
 
 
 def ir_version_of(graph: Graph, target: Target, opset: int) -> int:
-    """The IR version of the emitted model: that of the opset, or of the imported model where that is later."""
+    """The IR version of the emitted model: the opset's, or the imported model's where that is later."""
     version = min(_IR_VERSION.get(opset, target.ir_version), target.ir_version)
     origin: ModelOrigin | None = graph.origin or graph.joined
     return version if origin is None else max(version, min(origin.frame.ir_version, _WITH_METADATA))

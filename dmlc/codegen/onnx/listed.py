@@ -26,7 +26,7 @@ _MOST_TERMS = 4
 
 
 def sizes_listed(node: Node, known: Mapping[Value, Sizes], dims: DimTable) -> Sizes | None:
-    """The sizes that the node's result lists, by those of its operands; None where one is not known."""
+    """The sizes that the node's result lists, by the sizes of its operands; None where one is not known."""
     value = node.results[0]
     if len(node.results) > 1 or value.type.dtype is not i64 or value.type.rank > 1:
         return None
@@ -100,7 +100,7 @@ def _computed(combine: Callable[[Dim, Dim], Dim]) -> Callable[[Node, list[Any]],
 
 
 def _floors(op: Operation, operands: list[Any], dims: DimTable) -> bool:
-    """True where a quotient or remainder is that of sizes, which rounds down. A division truncates."""
+    """True where a quotient or remainder is one of sizes, which rounds down. A division truncates."""
     a, b = operands
     if not all(isinstance(size, int) and size > 0 for size in b):
         return False

@@ -1,6 +1,6 @@
 """Facts that a compiled ONNX model carries in its metadata, under keys that do not clash when models are joined.
 
-A key is ``dmlc.FACT.HASH``. The hash is that of all facts of the model together, so that two models share a key only
+A key is ``dmlc.FACT.HASH``. The hash is over all facts of the model together, so that two models share a key only
 where they agree in everything, and what belongs together is found after ``onnx.compose.merge_models``.
 """
 

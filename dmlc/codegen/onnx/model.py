@@ -88,7 +88,7 @@ def emit(graph: Graph, target: Target, opset: int) -> Artifact:
 
 
 def emit_nodes(emitter: Emitter, watch: RoundingWatch) -> None:
-    """The nodes of the emitter's graph, those of the graphs inside them included."""
+    """The nodes of the emitter's graph, and of the graphs inside them."""
 
     def inside(inner: Emitter) -> None:
         emit_nodes(inner, watch)

@@ -114,7 +114,7 @@ def _ints(data: Tensor) -> list[int]:
 
 
 def _spread(emitter: Emitter, value: Value | None, places: Sequence[int], rest: Array | Value) -> str:
-    """The numbers of ``value`` in these places; elsewhere those of ``rest``, or its sizes."""
+    """The numbers of ``value`` in these places; elsewhere the numbers of ``rest``, or its sizes."""
     if value is None:
         return ""
     data = constant_of(value)

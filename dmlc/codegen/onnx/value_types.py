@@ -1,4 +1,4 @@
-"""Types of the values of an emitted model: those of the graph's values, and of what a lowering makes between them."""
+"""Types of the values of an emitted model: of the graph's values, and of what a lowering makes between them."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class ValueTypes:
     def declare(self, graph: GraphProto, names: Iterable[str], domains: Collection[str]) -> None:
         """Write the types of the values of these names into the graph's ``value_info``.
 
-        ``domains`` are those of the model's operators, ONNX's own left out.
+        ``domains`` are the domains of the model's operators, ONNX's own left out.
         """
         infos = graph.value_info
         made: dict[TensorType, ValueInfoProto | None] = {}

@@ -24,7 +24,7 @@ def multi_head_attention(q: Query) -> Sequence[Fact]:
 
 @rule("DecoderMaskedMultiHeadAttention", domain=MICROSOFT)
 def decoder_attention(q: Query) -> Sequence[Fact]:
-    """Type the same results as those of ``MultiHeadAttention``. A shared buffer keeps the size of the past."""
+    """Type the same results as for ``MultiHeadAttention``. A shared buffer keeps the size of the past."""
     return _heads(q, past=5, is_shared=bool(q.integer("past_present_share_buffer")))
 
 
@@ -87,7 +87,7 @@ def group_query_attention(q: Query) -> Sequence[Fact]:
 
 
 def _cached(q: Query, past: Shape | None) -> Dim:
-    """The length that the present key has: the total length, or that of the past where it is longer."""
+    """The length that the present key has: the total length, or the length of the past where it is longer."""
     total = q.numbers(6)
     if total is None or len(total) != 1:
         return q.new_dim()

@@ -248,7 +248,7 @@ def concat(q: Query) -> Sequence[Fact]:
 
 
 def _joined_lists(shapes: Sequence[Shape | None], elements: Sequence[Elements | None]) -> list[Any] | None:
-    """The elements of lists of known lengths, ``OPEN`` for those of a list that keeps none."""
+    """The elements of lists of known lengths, ``OPEN`` for a list that keeps none."""
     out: list[Any] = []
     for shape, items in zip(shapes, elements, strict=True):
         length = None if shape is None else shape[0]

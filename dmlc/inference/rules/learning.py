@@ -84,7 +84,7 @@ def cast_map(q: Query) -> Sequence[Fact]:
 
 @rule("DictVectorizer", domain=_ML)
 def dict_vectorizer(q: Query) -> Sequence[Fact]:
-    """The element type is that of the map's values."""
+    """The element type is the type of the map's values."""
     return [Fact(TypeProto.FromString(q.fact(0).proto).map_type.value_type.tensor_type.elem_type)]
 
 

@@ -1,6 +1,6 @@
-"""Operators of ``com.microsoft.nchwc``: those of models that ONNX Runtime has optimized for its own channel layout.
+"""Operators of ``com.microsoft.nchwc``, in models that ONNX Runtime has optimized for its own channel layout.
 
-Their shapes are those of NCHW, with the channels rounded up to a multiple of the processor's block.
+Their shapes are NCHW shapes, with the channels rounded up to a multiple of the processor's block.
 """
 
 from __future__ import annotations

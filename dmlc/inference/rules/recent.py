@@ -65,7 +65,7 @@ def linear_attention(q: Query) -> Sequence[Fact]:
 
 
 def _need_like(q: Query, index: int, count: int) -> None:
-    """Raise ``Fault`` where the leading sizes of an operand differ from those of the first."""
+    """Raise ``Fault`` where the leading sizes of an operand differ from the first one's."""
     a, b = q.shape(0), q.shape(index)
     if a is not None and b is not None:
         for x, y in zip(a[:count], b[:count], strict=True):

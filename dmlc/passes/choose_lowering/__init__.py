@@ -43,7 +43,7 @@ class ChooseLowering(RewritePass, frozen=True):
     Where sizes are open, a plan is taken that is no dearer than the node as it stands at every end of their bounds;
     among several the one with the least product of costs. A node that stands as a model says it is left alone where no
     more than the cost model's margin would be saved. A remark keeps all candidates with their costs. A plan that
-    ``only_rules`` names is taken wherever it applies, whatever it costs. The class is that of the plan.
+    ``only_rules`` names is taken wherever it applies, whatever it costs. The class is the plan's.
     """
 
     name: ClassVar[str] = "choose-lowering"

@@ -300,7 +300,7 @@ class ReduceOuterFirst(ReduceInnerFirst):
 class ReduceInSteps(_SplitReduction):
     """A reduction over long axes becomes reductions of parts, and of what they leave, until all is one.
 
-    The parts of a sum's row are short enough for its rounding errors to stay those of a pairwise sum.
+    The parts of a sum's row are short enough for its rounding errors to stay like a pairwise sum's.
     """
 
     name: ClassVar[str] = "reduce-in-steps"
@@ -414,7 +414,7 @@ class SumBlocksFirst(_SplitReduction):
 class SumByProduct(Plan):
     """A sum or mean over the first axes becomes the product of a row of equal numbers with a matrix.
 
-    The kernel of the reduction adds few rows column by column, that of the product takes many columns at once.
+    The kernel of the reduction adds few rows column by column, the kernel of the product takes many columns at once.
     """
 
     name: ClassVar[str] = "sum-by-product"

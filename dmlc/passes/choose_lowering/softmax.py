@@ -92,7 +92,7 @@ class SoftmaxAsItStands(Standing):
 class SoftmaxInParts(Plan):
     """A softmax that is not along the last axes becomes a maximum, powers, their sum and a quotient.
 
-    The logarithm of a softmax subtracts that of the sum instead.
+    The logarithm of a softmax subtracts the logarithm of the sum instead.
     """
 
     name: ClassVar[str] = "softmax-in-parts"

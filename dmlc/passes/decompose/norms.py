@@ -86,7 +86,7 @@ _CHANNEL_OPSET = 21
 class DecomposeChannelNorm(Decomposition):
     """A normalization of each channel, or group of channels, becomes means, a root and a quotient.
 
-    The scale and the bias are those of the channels, or, of GroupNormalization up to opset 20, of the groups.
+    The scale and the bias belong to the channels, or, of GroupNormalization up to opset 20, of the groups.
     """
 
     name = "decompose-channel-norm"
@@ -122,7 +122,7 @@ class DecomposeChannelNorm(Decomposition):
 
 
 def _by_groups(make: Maker, x: Value, groups: int | None, node: Node, home: DType, epsilon: float) -> Value:
-    """The normalized value with its scale and bias, which are those of the channels, or of the groups (opset 18)."""
+    """The normalized value with its scale and bias, which belong to the channels, or to the groups (opset 18)."""
     shape, (scale, bias) = x.shape, [make.cast(node.operand(i), home) for i in (1, 2)]
     if groups is None:
         out = normalized(make, x, range(2, len(shape)), epsilon)

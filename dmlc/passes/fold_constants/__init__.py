@@ -90,5 +90,5 @@ class FoldConstants(RewritePass, frozen=True):
         ]
 
 
-#: The moves alone, for passes whose new reshapes and transposes may meet those of the program.
+#: The moves alone, for passes whose new reshapes and transposes may meet others of the program.
 MOVE_RULES = (StandStill, SplitOffNothing, ReshapeChain, TransposeChain, TransposeOfOnes, TransposeOfBlocks)

@@ -410,7 +410,7 @@ def _is_same(tensor: Tensor, array: _Array) -> bool:
 
 
 class _ScalesMatch(Match, eq=False, kw_only=True):
-    """``operands`` are those of the product without their scales, ``scale`` is the product of these."""
+    """``operands`` are the product's without their scales, ``scale`` is the product of these."""
 
     operands: tuple[Value, Value]
     scale: np.ndarray[Any, Any]

@@ -101,7 +101,7 @@ def _empty(value: Value, rewriter: Rewriter) -> Value:
 
 
 class ChainMatch(Match, eq=False, kw_only=True):
-    """``back`` is set where the last shape is that of the first value."""
+    """``back`` is set where the last shape is the first value's."""
 
     back: bool
 
@@ -282,7 +282,7 @@ _Row = tuple[int, Dim, Dim, int]
 
 
 def _joined_rows(node: Node, inner: Node) -> list[_Row] | None:
-    """The rows of both slices at once; None where those of one axis cannot be joined."""
+    """The rows of both slices at once; None where the rows of one axis cannot be joined."""
     rows = {row[0]: row for row in inner.attributes_as(SliceAttributes).rows()}
     for row in node.attributes_as(SliceAttributes).rows():
         axis = row[0]

@@ -42,7 +42,7 @@ _Element: TypeAlias = "Value | _SplitPart"
 
 
 class _SequenceMatch(Match, eq=False, kw_only=True):
-    """``elements`` are those of the sequence that the root uses."""
+    """``elements`` are the elements of the sequence that the root uses."""
 
     elements: Sequence[_Element]
 
@@ -51,7 +51,7 @@ class KnownSequence(Rule[_SequenceMatch]):
     """An element of a sequence of known tensors becomes that tensor, its length a constant, and its concatenation a
     concat.
 
-    The parts of a SplitToSequence become those of a split, which execution providers have kernels for.
+    The parts of a SplitToSequence become the parts of a split, which execution providers have kernels for.
     """
 
     name = "known-sequence"

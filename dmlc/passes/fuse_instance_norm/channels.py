@@ -160,7 +160,7 @@ def _something_else(deviation: Deviation) -> Miss:
 class WrittenInstanceNorm(_InstanceNorm, WrittenLayerNorm):
     """(x - mean) / sqrt(variance + epsilon) over the spatial axes becomes an InstanceNormalization.
 
-    Patterns and classes are those of ``fuse-layer-norm``. Scale and bias join the node later. Where the channels are
+    Patterns and classes are as in ``fuse-layer-norm``. Scale and bias join the node later. Where the channels are
     the last axis, it stands between two transposes.
     """
 

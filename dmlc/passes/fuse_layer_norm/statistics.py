@@ -46,7 +46,7 @@ class Average(Struct, frozen=True):
 
     @property
     def stands_in_place(self) -> bool:
-        """Return whether its axes line up with those of x: kept, or dropped with no axes in front of them."""
+        """Return whether its axes line up with the axes of x: kept, or dropped with no axes in front of them."""
         return self.keepdims or self.axes == tuple(range(len(self.axes)))
 
     def why_no_mean(self) -> Miss | None:
@@ -121,7 +121,7 @@ def _scaled(value: Value, seen: Seen) -> tuple[Value, float]:
 class Centred(Struct, frozen=True):
     """``x`` less its mean, perhaps transposed: axis ``j`` is then axis ``perm[j]`` of x.
 
-    ``flipped`` is the mean less ``x``. ``axes`` are those of the mean as they lie in the result.
+    ``flipped`` is the mean less ``x``. ``axes`` are the mean's axes as they are in the result.
     """
 
     x: Value

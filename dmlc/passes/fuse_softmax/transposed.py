@@ -20,7 +20,7 @@ _GROUPED = (SOFTMAX, LOG_SOFTMAX, HARDMAX)
 
 
 class _BetweenMatch(Match, eq=False, kw_only=True):
-    """``axes`` are those of the middle operation in terms of the first move's operand."""
+    """``axes`` are the middle operation's in terms of the first move's operand."""
 
     axes: tuple[int, ...]
 
@@ -114,7 +114,7 @@ class SoftmaxOfReshape(_BetweenMoves):
 
 
 def _same_groups(shape: Sequence[Dim], axes: tuple[int, ...], other: Sequence[Dim]) -> tuple[int, ...] | None:
-    """The fewest neighbouring axes of ``other`` that group its elements as ``axes`` do those of ``shape``."""
+    """The fewest neighbouring axes of ``other`` that group its elements as ``axes`` group the elements of ``shape``."""
     if not axes or axes[-1] - axes[0] != len(axes) - 1:
         return None
     before, size = product(shape[: axes[0]]), product(shape[axes[0] : axes[-1] + 1])

@@ -41,7 +41,7 @@ class MatchedReduction(Struct, frozen=True):
 
 
 def reduction_below(value: Value, *ops: Operation, through: Sequence[Operation] = ()) -> MatchedReduction | None:
-    """The reduction whose elements, in their order, are those of the value.
+    """The reduction that has the elements of the value, in their order.
 
     Looked through are moves that keep the order, casts between floats, guards that change no finite number, an expand
     (the caller asks where it leads), and ``through``. ``path`` are these nodes, the last first.
@@ -196,7 +196,7 @@ class LogSumExpParts(Struct, frozen=True):
 
 
 def log_sum_exp_of(value: Value, seen: Seen) -> LogSumExpParts | None:
-    """The log-sum-exp whose elements, in their order, are those of the value."""
+    """The log-sum-exp that has the elements of the value, in their order."""
     mine: Seen = []
     node = value.producer
     while node is not None and node.op in RESHAPES:

@@ -1,4 +1,4 @@
-"""A missing kernel is replaced by that of a wider type, with casts around it; and the base of these rules."""
+"""A missing kernel is replaced by the kernel of a wider type, with casts around it; and the base of these rules."""
 
 from __future__ import annotations
 

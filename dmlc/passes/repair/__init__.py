@@ -135,7 +135,7 @@ class Repair(RewritePass, frozen=True):
         changed = rewrite(graph, rules, context)
         if changed and not empty and _has_empty(graph):
             rewrite(graph, _own(context, empty=True), context)
-        if changed:  # new reshapes may meet those of the program
+        if changed:  # new reshapes may meet others of the program
             rewrite(graph, MOVE_RULES, context)
         return changed or opened
 

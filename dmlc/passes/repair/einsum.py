@@ -23,7 +23,7 @@ _DOTS = "..."
 
 
 class _EllipsisMatch(Match, eq=False, kw_only=True):
-    """``terms`` are those of the operands, ``result`` is that of the result, which may be missing."""
+    """``terms`` are the operands', ``result`` is the result's term, which may be missing."""
 
     terms: tuple[str, ...]
     result: str | None

@@ -150,7 +150,7 @@ class ForeignLogSumExp(Rule[Match]):
 class ForeignMean(Rule[Match]):
     """A ReduceMean of integers of unknown rank, or over computed axes, becomes the sum in i64, divided and truncated.
 
-    The number of elements of each mean is computed: the size of the operand by that of the sum.
+    The number of elements of each mean is computed: the size of the operand by the size of the sum.
     """
 
     name = "exact-mean-of-unknown-rank"
@@ -213,7 +213,7 @@ def _wide_mean(make: OnnxMaker, x: Value, dtype: DType, total: Callable[[Value],
 
 
 def _signed_mean(make: OnnxMaker, x: Value, total: Callable[[Value], Value], type: TensorType) -> Value:
-    """The mean of i64: that of 64-bit numbers, less one too many where its remainder has the other sign."""
+    """The mean of i64: the mean of 64-bit numbers, less one too many where its remainder has the other sign."""
     mean, rest = _wide_mean(make, x, i64, total)
     any_shape, zero, flag = unsized_type(i64), make.constant(0, i64), unsized_type(bool_)
     down = make("And", flag, make("Less", flag, zero, mean), make("Less", flag, rest, zero))

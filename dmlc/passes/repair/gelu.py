@@ -35,7 +35,7 @@ _ARGUMENTS: Mapping[Operation, _Polynomial] = {
 }
 #: Nodes between the inner function and the last multiplication, and values that its argument is made of, at most.
 _MOST_STEPS, _MOST_VALUES, _MOST_POWER = 8, 24, 3
-#: ONNX Runtime compares constants to so many digits (optimizer/utils.cc); those of f16 have fewer.
+#: ONNX Runtime compares constants to so many digits (optimizer/utils.cc); constants of f16 have fewer.
 _TOLERANCE, _HALF_TOLERANCE = 1e-5, 2e-3
 
 

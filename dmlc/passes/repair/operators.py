@@ -135,7 +135,7 @@ class ExplicitZeroPoints(Rule[Match]):
 
 
 class _ResultsMatch(Match, eq=False, kw_only=True):
-    """``names`` are those of the results that stay, in the model that the node is of; a result without one is empty."""
+    """``names`` are the results that stay, in the model that the node is of; a result without one is empty."""
 
     names: Sequence[str]
 

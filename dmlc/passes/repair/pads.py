@@ -122,7 +122,7 @@ class _OpenPad:
         mode, filled = attribute_of(self.root, "mode", "constant"), attribute_of(self.root, "value", 0.0)
         if self.make.opset < 11:
             return self.make("Pad", type, x, mode=mode, pads=self.pads, value=filled)
-        is_whole = self.root.operand(0).type.dtype is not FOREIGN  # then the counts are those of all axes by now
+        is_whole = self.root.operand(0).type.dtype is not FOREIGN  # then the counts are for all axes by now
         more = list(self.root.operands[2 : 3 if is_whole else None])
         if filled:
             dtype = element_dtype(x)

@@ -27,7 +27,7 @@ class _TransposedMatch(Match, eq=False, kw_only=True):
 class ExplicitTransposedPads(Rule[_TransposedMatch]):
     """A ConvTranspose gets its pads in numbers, from auto_pad and output_shape, less the output padding.
 
-    What is left of the output padding of one spatial axis is that of a second axis of one element.
+    What is left of the output padding of one spatial axis belongs to a second axis of one element.
     """
 
     name = "explicit-transposed-pads"

@@ -255,7 +255,7 @@ def _reader(unit: Unit, const: tree.Const, folders: Folders) -> Callable[[], Ten
 
 
 def _dims(program: tree.Program) -> frozenset[str]:
-    """The dims of a file: those that it declares, and those of its models' inputs."""
+    """The dims of a file: those that it declares, and the dims of its models' inputs."""
     names = {item.name.text for item in program.items if isinstance(item, tree.Dim)}
     for model in program.items:
         if isinstance(model, tree.Model):

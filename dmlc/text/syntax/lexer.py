@@ -36,7 +36,7 @@ class Patterns:
     """The terminals of the grammar as one regular expression, and the keywords among them."""
 
     def __init__(self, terminals: Iterable[Any]) -> None:
-        """``terminals`` are those of a ``lark.Lark``."""
+        """``terminals`` are the terminals of a ``lark.Lark``."""
         words = {t.pattern.value: t.name for t in terminals if t.pattern.type == "str" and t.pattern.value.isalpha()}
         self.keywords: dict[str, str] = {text: name for text, name in words.items() if text not in _USE_WORDS}
         skipped = {"NL", "BLANK", *words.values()}

@@ -1,4 +1,4 @@
-"""Reductions. Sums and products of f16 are taken in f32; those of integers stay in their dtype and wrap."""
+"""Reductions. Sums and products of f16 are taken in f32; sums and products of integers stay in their dtype and wrap."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _count(call: NumpyCall, dtype: DType) -> Expr:
 
 
 def _integer_mean(call: NumpyCall, x: Expr, dtype: DType) -> Expr:
-    """Truncated toward zero. A 64-bit sum holds those of the narrower types."""
+    """Truncated toward zero. A 64-bit sum holds the narrower types."""
     a: ReduceAttributes = call.attributes
     if dtype.bits == 64:
         mean = call.support(support._integer_mean, x, axes=a.axes)

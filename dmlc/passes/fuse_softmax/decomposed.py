@@ -14,10 +14,16 @@ from dmlc.ops.choose import CAST, WHERE
 from dmlc.ops.elementwise import EXP, LOG, NEG
 from dmlc.ops.move import EXPAND, RESHAPES
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, SoftmaxAttributes
-from dmlc.ops.reduce import REDUCE_LOG_SUM, REDUCE_LOG_SUM_EXP, REDUCE_MAX, REDUCE_SUM
+from dmlc.ops.reduce import REDUCE_LOG_SUM, REDUCE_MAX, REDUCE_SUM
 from dmlc.ops.rules import reduced_shape
 from dmlc.passes.emitted import no_gain
-from dmlc.passes.fuse_softmax.views import MatchedReduction, log_sum_exp_of, placed, placed_log_of_sum
+from dmlc.passes.fuse_softmax.views import (
+    MAKERS_OF_LOG_SUM_EXP,
+    MatchedReduction,
+    log_sum_exp_of,
+    placed,
+    placed_log_of_sum,
+)
 from dmlc.passes.intervals import Intervals
 from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import Seen, difference_of, made_by, quotient_of, used_outside
@@ -183,18 +189,7 @@ class DifferenceFromLogSumExp(_OfPowers):
 
     name = "difference-from-log-sum-exp"
     roots: ClassVar[tuple[Operation, ...]] = (SUB, ADD)
-    fed_by: ClassVar[Collection[Operation]] = (
-        NEG,
-        ADD,
-        REDUCE_LOG_SUM_EXP,
-        LOG,
-        REDUCE_LOG_SUM,
-        *RESHAPES,
-        EXPAND,
-        CAST,
-        MAX,
-        WHERE,
-    )
+    fed_by: ClassVar[Collection[Operation]] = (NEG, *MAKERS_OF_LOG_SUM_EXP)
     rewrite_class = RANGE
 
     def match(self, node: Node, graph: Graph) -> _SoftmaxMatch | None:

@@ -195,6 +195,10 @@ class LogSumExpParts(Struct, frozen=True):
     shifted: bool
 
 
+#: What an operand that tells of a log-sum-exp is made by.
+MAKERS_OF_LOG_SUM_EXP = (ADD, REDUCE_LOG_SUM_EXP, LOG, REDUCE_LOG_SUM, *RESHAPES, EXPAND, CAST, MAX, WHERE)
+
+
 def log_sum_exp_of(value: Value, seen: Seen) -> LogSumExpParts | None:
     """The log-sum-exp that has the elements of the value, in their order."""
     mine: Seen = []

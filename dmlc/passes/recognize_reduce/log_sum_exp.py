@@ -6,14 +6,12 @@ from collections.abc import Collection, Sequence
 from typing import ClassVar
 
 from dmlc.ir import Graph, Node, Operation, Value
-from dmlc.ops.binary import ADD, MAX
-from dmlc.ops.choose import CAST, WHERE
+from dmlc.ops.binary import ADD
 from dmlc.ops.elementwise import LOG
-from dmlc.ops.move import EXPAND, RESHAPES
 from dmlc.ops.reduce import REDUCE_LOG_SUM, REDUCE_LOG_SUM_EXP, REDUCE_MAX, ReduceAttributes
 from dmlc.passes.canonicalize_reduce.kinds import fit, reduce_to
 from dmlc.passes.emitted import no_gain
-from dmlc.passes.fuse_softmax.views import log_sum_exp_of
+from dmlc.passes.fuse_softmax.views import MAKERS_OF_LOG_SUM_EXP, log_sum_exp_of
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.patterns import Seen, difference_of, made_by, used_outside
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
@@ -74,13 +72,4 @@ class ShiftedLogSumExp(_LogSumExpRule):
 
     name = "shifted-log-sum-exp"
     roots: ClassVar[tuple[Operation, ...]] = (ADD,)
-    fed_by: ClassVar[Collection[Operation]] = (
-        REDUCE_LOG_SUM_EXP,
-        LOG,
-        REDUCE_LOG_SUM,
-        *RESHAPES,
-        EXPAND,
-        CAST,
-        MAX,
-        WHERE,
-    )
+    fed_by: ClassVar[Collection[Operation]] = MAKERS_OF_LOG_SUM_EXP

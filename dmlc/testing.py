@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from dmlc import api
@@ -83,7 +84,7 @@ def breaking_inputs(source: ProgramSource | api.Program, *, specials: bool = Tru
     graph = (source if isinstance(source, api.Program) else api.compile(source, target="onnx")).source_graph
     try:
         interface = graph_interface(graph)
-        bindings = interface.bindings(0)[:SIZES]
+        bindings = list(islice(interface.bindings(0), SIZES))
         bindings += interface.empty_bindings(bindings[0])[:1] if specials else []
     except NoInputs as error:
         raise fail(NO_RANDOM_SIZES, str(error), help="declare bounds that the sizes keep, or give arrays") from None

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from dmlc.diagnostics.limits import Limits
 from dmlc.runtime.runnable import NoEvidence, NotRunnable, RunFailed
 from dmlc.targets import TargetName
 from dmlc.verifying.check import verify_sides
-from dmlc.verifying.inputs import SIZES, Feeds, NoInputs, feeds_of
+from dmlc.verifying.inputs import SIZES, Feeds, NoInputs
 from dmlc.verifying.subject import Subject
 from dmlc.verifying.tolerance import EXACT, REASSOCIATES, asked_tolerance
 from dmlc.verifying.verdict import NOT_VERIFIED as UNVERIFIED
@@ -270,8 +271,8 @@ def first_feeds(side: Subject, seed: int) -> Feeds:
     message = ""
     for interface in side.interfaces():
         for tamed in interface.tamed():
-            for binding in tamed.bindings(seed)[:SIZES]:
-                feeds = feeds_of(tamed, [binding], 0, seed)
+            for binding in islice(tamed.bindings(seed), SIZES):
+                feeds = tamed.feeds([binding], 0, seed)
                 try:
                     side.run(feeds)
                 except RunFailed as error:

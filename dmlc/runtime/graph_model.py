@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,6 +33,8 @@ class GraphModel:
         self.inputs: tuple[str, ...] = tuple(v.name or "" for v in graph.inputs if v not in graph.defaults)
         self.outputs: tuple[str, ...] = tuple(name for name, _ in graph.outputs)
         self.names: dict[Value, str] = names_in(graph)
+        #: For values that are asked for, the nodes that they need, each with the values that none after it reads.
+        self._needed: dict[frozenset[Value], dict[Node, list[Value]]] = {}
         #: True if results give sizes that no input gives.
         self._tells = opaque is not None or bool(graph.provides)
         self._plans: dict[tuple[tuple[str, int], ...], list[tuple[Node, Attributes, _Shapes]]] = {}
@@ -52,7 +54,7 @@ class GraphModel:
         if not set(names) <= outputs.keys():
             outputs = {name: value for value, name in self.names.items()} | outputs
         chosen = {name: outputs[name] for name in names if name in outputs}
-        values = self._evaluate(inputs, set(chosen.values()), change)
+        values = self._evaluate(inputs, frozenset(chosen.values()), change)
         return {name: np.array(values[value]) for name, value in chosen.items()}
 
     def all_values(self, inputs: Mapping[str, Any]) -> dict[Value, Array]:
@@ -60,30 +62,39 @@ class GraphModel:
         return self._evaluate(inputs, None, None)
 
     def _evaluate(
-        self, inputs: Mapping[str, Any], kept: Collection[Value] | None, change: Change | None
+        self, inputs: Mapping[str, Any], kept: frozenset[Value] | None, change: Change | None
     ) -> dict[Value, Array]:
         """The ``kept`` values among others, or all of them."""
+        needed = None if kept is None else self._nodes_for(kept)
         values: dict[Value, Array] = {}
         for value in self.graph.inputs:
             fed = inputs.get(value.name or "")
             values[value] = self.graph.defaults[value].array if fed is None else fed
-        waiting = {value: len(value.uses) for value in values}
-        for node, attributes, shapes in self._bound(values):
-            operands = [None if v is None else values[v] for v in node.operands]
-            with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):
+            for node, attributes, shapes in self._bound(values):
+                if needed is not None and node not in needed:
+                    continue
+                operands = [None if v is None else values[v] for v in node.operands]
                 results = self._results(node, attributes, operands)
                 if change is None:
                     _check(node, results, shapes)
                 else:
                     results = change(node, operands, results)
-            for value, array in zip(node.results, results, strict=True):
-                values[value], waiting[value] = array, len(value.uses)
-            for operand in node.operands if kept is not None else ():  # an array goes when its last user has run
-                if operand is not None:
-                    waiting[operand] -= 1
-                    if not waiting[operand] and operand not in kept:  # type: ignore[operator]
-                        del values[operand]
+                values.update(zip(node.results, results, strict=True))
+                for value in () if needed is None else needed[node]:
+                    del values[value]
         return values
+
+    def _nodes_for(self, kept: frozenset[Value]) -> dict[Node, list[Value]]:
+        if kept not in self._needed:
+            read = set(kept)
+            found: dict[Node, list[Value]] = {}
+            for node in reversed(self.graph):
+                if self._tells or not read.isdisjoint(node.results):
+                    found[node] = [v for v in dict.fromkeys(node.operands) if v is not None and v not in read]
+                    read.update(found[node])
+            self._needed[kept] = found
+        return self._needed[kept]
 
     def _bound(self, values: Mapping[Value, Array]) -> Iterator[tuple[Node, Attributes, _Shapes]]:
         """The nodes at the sizes of what is fed: attributes, and the shapes of results as far as they are known."""

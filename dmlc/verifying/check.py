@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 from dmlc.diagnostics.steps import step
 from dmlc.ir import Condition, Dim, substitute
 from dmlc.runtime.runnable import NoEvidence, NotRunnable, RunFailed
 from dmlc.verifying.comparison import DIFFERENT, NO_ERRORS, WITHIN, Comparison, Errors, classes, compare
-from dmlc.verifying.inputs import SIZES, Feeds, Interface, NoInputs, elements, feeds_of, pattern_of, shapes
+from dmlc.verifying.inputs import SIZES, Feeds, Interface, NoInputs, elements, pattern_of, shapes
 from dmlc.verifying.judge import Judge, Terms
 from dmlc.verifying.overrides import find_overrides
 from dmlc.verifying.sizes import Binding
@@ -34,6 +35,8 @@ from dmlc.verifying.verdict import (
 _DRAWS, _SMALL_NODES, _SMALL_ELEMENTS = 8, 64, 4096
 #: Most runs of the original, if it is small and if not, to find other values for its defaults.
 _TRIALS, _FEW_TRIALS = 400, 48
+#: The runs of both sides on one input.
+_Runs: TypeAlias = "tuple[Callable[[], dict[str, Any]], Callable[[], dict[str, Any]]]"
 _ORDER = (EXACT, REASSOCIATES, RANGE)
 #: Differences on every input that are all of these say nothing about an output.
 _EXCUSED = (UNSPECIFIED, OVERFLOWED, BEYOND)
@@ -189,7 +192,7 @@ def _plan(left: Subject, right: Subject, seed: int) -> _FeedPlan:
 
 def _with_overrides(left: Subject, plan: _FeedPlan, seed: int) -> _FeedPlan:
     """Return the plan with other values for the inputs whose default is a shape, axes or a count."""
-    feeds = feeds_of(plan.interface, plan.bindings, 0, seed)
+    feeds = plan.interface.feeds(plan.bindings, 0, seed)
 
     def differs(a: dict[str, Any], b: dict[str, Any]) -> bool:
         return any(found.status == DIFFERENT for found in compare(a, b, EXACT).values())
@@ -207,7 +210,7 @@ def _is_small(left: Subject, feeds: Feeds) -> bool:
 
 
 def _working(
-    left: Subject, interface: Interface, candidates: list[Binding], seed: int, wanted: int
+    left: Subject, interface: Interface, candidates: Iterable[Binding], seed: int, wanted: int
 ) -> tuple[list[Binding], list[str]]:
     """The first of the sizes that the original runs with, and the messages of the others. Raises ``NoInputs`` where its
     process ended twice before."""
@@ -216,7 +219,7 @@ def _working(
     ended = 0
     for binding in candidates:
         try:
-            left.run(feeds_of(interface, [binding], 0, seed))
+            left.run(interface.feeds([binding], 0, seed))
             out.append(binding)
         except RunFailed as error:
             failures.append(str(error))
@@ -282,6 +285,8 @@ class _Verification:
         self.numbers = range(first, first + blank.inputs)
         counts = frozenset(name for override in plan.overrides for name in override)
         self.terms = Terms(allowed, {**left.kinds, **right.kinds}, tolerance, counts)
+        # ONNX Runtime's optimizations sum in another order
+        self.loose = replace(self.terms, allowed=allowed | {REASSOCIATES})
         self.optimized_note = ""
         self.tallies = {name: _Tally() for name in left.outputs}
         self.skipped: list[tuple[int, str, str]] = []
@@ -292,7 +297,7 @@ class _Verification:
     def verdict(self) -> Verdict:
         draws = 1
         if self.plan.given is None:
-            first = feeds_of(self.plan.interface, self.plan.bindings, self.numbers[0], self.blank.seed)
+            first = self.plan.interface.feeds(self.plan.bindings, self.numbers[0], self.blank.seed)
             draws = _DRAWS if _is_small(self.left, first) else 1
         for number in self.numbers:
             step(f"input {number - self.numbers[0] + 1} of {len(self.numbers)}")
@@ -321,31 +326,33 @@ class _Verification:
             yield plan.given
             return
         for draw in range(draws):
-            yield feeds_of(plan.interface, plan.bindings, number, seed, draw)
+            yield plan.interface.feeds(plan.bindings, number, seed, draw)
         for override in plan.overrides_of(number - self.numbers[0], len(self.numbers)):
-            yield {**feeds_of(plan.interface, plan.bindings[:1], number, seed), **override}
+            yield {**plan.interface.feeds(plan.bindings[:1], number, seed), **override}
 
-    def _run(self, number: int, feeds: Feeds, *, optimized: bool) -> dict[str, tuple[str, str]]:
+    def _run(self, number: int, feeds: Feeds, runs: _Runs, *, optimized: bool) -> dict[str, tuple[str, str]]:
         """The status of each output. Where the original fails, inputs with a default have it. Raises ``RunFailed``.
 
         ``optimized`` asks for the numbers with ONNX Runtime's default optimizations too.
         """
         optional = {spec.name for spec in self.plan.interface.inputs if spec.optional}
         try:
-            return _Case(number, feeds, self).run(optimized=optimized)
+            return _Case(number, feeds, runs, self).run(optimized=optimized)
         except RunFailed as error:
             if error.ended or optional.isdisjoint(feeds):
                 raise
         given = {name: data for name, data in feeds.items() if name not in optional}
-        return _Case(number, given, self).run(optimized=optimized)
+        runs = (partial(self.left.run, given), partial(self.right.run, given))
+        return _Case(number, given, runs, self).run(optimized=optimized)
 
     def _input(self, number: int, draws: int) -> None:
         """One input, drawn several times where that costs little; for each output the worst draw counts."""
         worst: dict[str, tuple[str, str]] = {}
         messages, drawn = [], False
-        for feeds in self._draws(number, draws):
+        many = list(self._draws(number, draws))
+        for feeds, *runs in zip(many, self.left.runs(many), self.right.runs(many), strict=True):
             try:
-                found = self._run(number, feeds, optimized=not drawn)
+                found = self._run(number, feeds, (runs[0], runs[1]), optimized=not drawn)
                 drawn = True
             except RunFailed as error:
                 messages.append(str(error))
@@ -370,26 +377,25 @@ class _Verification:
 class _Case:
     """One draw of an input, and what both make of it."""
 
-    def __init__(self, number: int, feeds: Feeds, check: _Verification) -> None:
+    def __init__(self, number: int, feeds: Feeds, runs: _Runs, check: _Verification) -> None:
         self.number, self.feeds, self._check = number, feeds, check
         self.pattern = pattern_of(number).name if check.plan.given is None else "from files"
-        self._results = check.left.run(feeds)
+        run_left, self._run_right = runs
+        self._results = run_left()
         plain = pattern_of(number).is_plain
         self._judge = Judge(check.left, check.right, feeds, self._results, check.terms, plain=plain)
-        # ONNX Runtime's optimizations sum in another order
-        self._loose = replace(check.terms, allowed=check.terms.allowed | {REASSOCIATES})
 
     def run(self, *, optimized: bool) -> dict[str, tuple[str, str]]:
         """The status of each output and the reason of an excuse. Raises ``RunFailed`` if nothing is compared."""
         check = self._check
-        plain = self._result(check.right.run, "")
+        plain = self._result(self._run_right, "")
         if plain is None:
             return {}
         out = {found.name: self._judged(found, plain) for found in self._compared(self._results, plain, check.terms)}
-        results = self._result(check.right.run_optimized, _OPTIMIZED) if optimized else None
+        results = self._result(partial(check.right.run_optimized, self.feeds), _OPTIMIZED) if optimized else None
         if results is None:
             return {} if check.failures else out
-        terms = self._loose
+        terms = check.loose
         changed = {found.name for found in self._compared(plain, results, terms) if found.status == DIFFERENT}
         judge = Judge(check.left, check.right, self.feeds, self._results, terms) if changed else self._judge
         for found in self._compared(self._results, results, terms) if changed else ():
@@ -411,16 +417,16 @@ class _Case:
         except (RunFailed, NotRunnable) as error:
             check.optimized_note = f"the original fails{_OPTIMIZED}: {error}"
             return
-        judge = Judge(check.left, None, self.feeds, self._results, self._loose)
-        for found in self._compared(self._results, results or {}, self._loose) if results is not None else ():
+        judge = Judge(check.left, None, self.feeds, self._results, check.loose)
+        for found in self._compared(self._results, results or {}, check.loose) if results is not None else ():
             if found.status == DIFFERENT and judge.judge(found, (results or {}).get(found.name))[0] == DIFFERENT:
                 check.optimized_note = f"the original gives other numbers in {found.name}{_OPTIMIZED}"
                 return
 
-    def _result(self, run: Callable[[Feeds], dict[str, Any] | None], how: str) -> dict[str, Any] | None:
+    def _result(self, run: Callable[[], dict[str, Any] | None], how: str) -> dict[str, Any] | None:
         """Run the result; None if it fails, which is recorded, or if it is not asked."""
         try:
-            return run(self.feeds)
+            return run()
         except (RunFailed, NotRunnable) as error:
             self._result_failed(f"{error}{how}")
             return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, TypeAlias
@@ -83,16 +83,19 @@ class Interface:
     least: int = 1
     widest: int | None = None
 
-    def bindings(self, seed: int) -> list[Binding]:
-        """Sizes for the free dims, more than are needed. Raises ``NoInputs``."""
+    def bindings(self, seed: int) -> Iterator[Binding]:
+        """Sizes for the free dims, more than are needed. Raises ``NoInputs`` where there are none."""
         shapes = [spec.shape for spec in self.inputs]
-        found = list(islice(size_candidates(shapes, self.bounds, self.conditions, seed, least=self.least), 20))
+        found = fed = False
+        for binding in islice(size_candidates(shapes, self.bounds, self.conditions, seed, least=self.least), 20):
+            found = True
+            if self._has_places(binding):
+                fed = True
+                yield binding
         if not found:
             raise NoInputs(f"no sizes were found that keep {', '.join(map(str, self.conditions))}")
-        fed = list(filter(self._has_places, found))
         if not fed:
             raise NoInputs("an input is an index into an axis without elements")
-        return fed
 
     def _has_places(self, binding: Binding) -> bool:
         """Return whether each index input has at least one valid value."""
@@ -108,6 +111,15 @@ class Interface:
         shapes = [spec.shape for spec in self.inputs]
         found = empty_candidates(shapes, self.bounds, self.conditions, usual, least=self.least)
         return list(filter(self._has_places, found))
+
+    def feeds(self, bindings: Sequence[Binding], number: int, seed: int, draw: int = 0) -> Feeds:
+        """Input number ``number``, drawn once more for each ``draw``. In the first round all operands have one pattern,
+        later rounds mix them."""
+        turn = number // len(PATTERNS)
+        binding = bindings[(number + turn + draw) % len(bindings)] if number + draw else bindings[0]
+        chosen = [PATTERNS[(number + turn * place) % len(PATTERNS)] for place in range(len(self.inputs))]
+        feeds_optional = (number + draw) % 3 == 1
+        return filled(self, binding, chosen, (seed, number), draw, feeds_optional=feeds_optional)
 
     def tamed(self) -> list[Interface]:
         """This interface, then with integers that more models take: 0 and 1, only 0, only 1."""
@@ -152,26 +164,16 @@ def breaking_inputs(
     """
     interface = interface_of(signature, limits)
     if bindings is None:
-        chosen = interface.bindings(seed)[:SIZES]
+        chosen = list(islice(interface.bindings(seed), SIZES))
         chosen += interface.empty_bindings(chosen[0])[:1]
     else:
         chosen = list(bindings)
-    return [feeds_of(interface, chosen, number, seed) for number in range(count)]
+    return [interface.feeds(chosen, number, seed) for number in range(count)]
 
 
 def pattern_of(number: int) -> Pattern:
     """The pattern of an input's first operand."""
     return PATTERNS[number % len(PATTERNS)]
-
-
-def feeds_of(interface: Interface, bindings: Sequence[Binding], number: int, seed: int, draw: int = 0) -> Feeds:
-    """Input number ``number``, drawn once more for each ``draw``. In the first round all operands have one pattern,
-    later rounds mix them."""
-    turn = number // len(PATTERNS)
-    binding = bindings[(number + turn + draw) % len(bindings)] if number + draw else bindings[0]
-    chosen = [PATTERNS[(number + turn * place) % len(PATTERNS)] for place in range(len(interface.inputs))]
-    feeds_optional = (number + draw) % 3 == 1
-    return filled(interface, binding, chosen, (seed, number), draw, feeds_optional=feeds_optional)
 
 
 def filled(

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, TypeAlias
@@ -94,6 +95,9 @@ class OnnxSubject(Subject):
         if wanted is None:
             return self._session.run(feeds)
         return self._load(list(wanted), only_numbers=True, pruned=True).run(feeds)
+
+    def runs(self, many: Sequence[Feeds]) -> list[Callable[[], dict[str, Any]]]:
+        return self._session.runs(many)
 
     def value_types(self, names: Sequence[str]) -> dict[str, str]:
         """The types of values as ONNX Runtime writes them. Raises ``NotRunnable`` as ``run`` does."""
@@ -259,6 +263,22 @@ class _Loaded:
             found = self.model.run(feeds, list(self.names.values()))
         except RunFailed as error:
             raise RunFailed(_message(error), ended=error.ended) from None
+        return self._named(found)
+
+    def runs(self, many: Sequence[Feeds]) -> list[Callable[[], dict[str, Any]]]:
+        """As ``Subject.runs``; one request asks for them all, and one for each if the process ends on the way."""
+        try:
+            found = self.model.run_each(many, list(self.names.values()))
+        except RunFailed:
+            return [partial(self.run, feeds) for feeds in many]
+        return [partial(self._told, one) for one in found]
+
+    def _told(self, found: dict[str, Any] | RunFailed) -> dict[str, Any]:
+        if isinstance(found, RunFailed):
+            raise RunFailed(_message(found)) from None
+        return self._named(found)
+
+    def _named(self, found: dict[str, Any]) -> dict[str, Any]:
         return {name: found[fetched] for name, fetched in self.names.items()}
 
 

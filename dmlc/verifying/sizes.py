@@ -4,7 +4,7 @@ fits."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import inf
+from math import inf, prod
 
 import numpy as np
 
@@ -43,6 +43,8 @@ def size_candidates(
         if key not in seen and _fits(binding, shapes, conditions, most):
             seen.add(key)
             yield binding
+        if not names:
+            return
 
 
 def empty_candidates(
@@ -103,7 +105,7 @@ def _fits(
             sizes = [evaluate(size, binding) for size in shape]
             if any(size < 0 for size in sizes):
                 return False
-            total += int(np.prod(sizes, dtype=object))
+            total += prod(sizes)
         held = all(c.holds(evaluate(c.left, binding), evaluate(c.right, binding)) for c in conditions)
     except (KeyError, ZeroDivisionError):
         return False

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -97,6 +98,10 @@ class Subject:
         Raises ``RunFailed``, ``NotRunnable``, ``NoEvidence``.
         """
         raise NotImplementedError
+
+    def runs(self, many: Sequence[Feeds]) -> list[Callable[[], dict[str, Any]]]:
+        """For each of the inputs, ``run`` on it, which may have happened already. Raises ``NoEvidence``."""
+        return [partial(self.run, feeds) for feeds in many]
 
     def run_optimized(self, feeds: Feeds, without: Sequence[str] = ()) -> dict[str, Any] | None:
         """The outputs with ONNX Runtime's default optimizations, without some names; None for a model that does

@@ -216,6 +216,16 @@ class Requests:
                 runs[key] = bound_run(self._library, session, feeds, "dml" if backend == "dml" else "cpu")
         return race(runs, _MET, most)
 
+    def run_each(self, key: int, names: list[str], many: list[dict[str, Any]]) -> list[list[Any] | str]:
+        """The results of each input, or why it has none."""
+        found: list[list[Any] | str] = []
+        for feeds in many:
+            try:
+                found.append(self.run(key, names, feeds))
+            except Exception as error:  # onnxruntime's exceptions have no common base class
+                found.append(str(error) or type(error).__name__)
+        return found
+
     def parse(self, model: bytes) -> None:
         """Run the load phase alone: nodes are checked and types inferred; no weights are read, no kernels made."""
         try:

@@ -13,6 +13,7 @@ import dmlc
 from dmlc.debugging import checks
 from dmlc.debugging.insides import inside_model
 from dmlc.verifying.onnx_subject import OnnxSubject
+from dmlc.verifying.subject import Subject
 from tests.debugging import faulty_backend
 from tests.debugging.script_server import ScriptServer
 
@@ -59,4 +60,5 @@ def wrong_gate(monkeypatch: pytest.MonkeyPatch) -> np.float32:
         return found
 
     monkeypatch.setattr(OnnxSubject, "run", wrong)
+    monkeypatch.setattr(OnnxSubject, "runs", Subject.runs)
     return factor

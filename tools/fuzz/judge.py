@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import dmlc
 from dmlc.diagnostics import DmlcError, Source
+from dmlc.ir import Graph
 from dmlc.passes.inventory import all_rules
 from dmlc.verifying.check import verify_sides
 from dmlc.verifying.comparison import DIFFERENT
 from dmlc.verifying.graph_subject import GraphSubject
+from dmlc.verifying.inputs import Feeds, Interface
 from dmlc.verifying.models import CodeSubject
 from dmlc.verifying.onnx_subject import OnnxSubject
+from dmlc.verifying.sizes import Binding
 from dmlc.verifying.subject import Subject
 from dmlc.verifying.verdict import Verdict
 from tools.fuzz.refusals import is_allowed
@@ -55,13 +58,54 @@ def drawn(rng: random.Random, turn: int) -> Options:
     return draws[turn]() if turn in draws else {}
 
 
-def judge(text: str, options: Options, *, inputs: int = 3, seed: int = 0) -> Failure | None:
+@dataclass(frozen=True, slots=True)
+class _Kept(Interface):
+    """An interface that keeps the inputs that it makes."""
+
+    made: dict[Any, Feeds] = field(default_factory=dict)
+
+    def feeds(self, bindings: Sequence[Binding], number: int, seed: int, draw: int = 0) -> Feeds:
+        key = (number, seed, draw, *[size for binding in bindings for size in binding.values()])
+        if key not in self.made:
+            self.made[key] = Interface.feeds(self, bindings, number, seed, draw)
+        return self.made[key]
+
+
+class _Source(GraphSubject):
+    """A program's own graph, which every way starts from: its inputs, and what it gives for them, are kept."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph)
+        self._interfaces = [
+            _Kept(*[getattr(found, each.name) for each in fields(Interface)]) for found in super().interfaces()
+        ]
+        self._given: dict[Any, dict[str, Any]] = {}
+
+    def interfaces(self) -> list[Interface]:
+        return list(self._interfaces)
+
+    def run(self, feeds: Feeds, wanted: Sequence[str] | None = None) -> dict[str, Any]:
+        key = (*(wanted or ()), *[(name, x.shape, x.tobytes()) for name, x in feeds.items()])
+        if key not in self._given:
+            self._given[key] = super().run(feeds, wanted)
+        return self._given[key]
+
+
+class Known:
+    """What is known of one program under one seed from the ways that it went: it is asked for once."""
+
+    def __init__(self) -> None:
+        self.sources: dict[str, _Source] = {}
+        #: The problem of each graph or model that some way led to.
+        self.problems: dict[Any, tuple[str, str] | None] = {}
+
+
+def judge(text: str, options: Options, *, inputs: int = 3, seed: int = 0, known: Known | None = None) -> Failure | None:
     """The program's failure under the options; None where it does nothing wrong, or is refused with a reason."""
     try:
         program = dmlc.compile(Source("fuzz.dml", text), **options)
-        problem = _passes(program, inputs, seed)
-        if problem is None:
-            problem = _numpy(program, inputs, seed) if options["target"] == "numpy" else _onnx(program, inputs, seed)
+        verify = _Verify(program, inputs, seed, known or Known())
+        problem = verify.passes() or (verify.numpy() if options["target"] == "numpy" else verify.onnx())
     except DmlcError as error:
         code, message = error.diagnostics[0].code.id, error.diagnostics[0].message
         return None if is_allowed(code, message, {"source": "program", **options}) else Failure(options, code, message)
@@ -70,35 +114,46 @@ def judge(text: str, options: Options, *, inputs: int = 3, seed: int = 0) -> Fai
     return None if problem is None else Failure(options, *problem)
 
 
-def _passes(program: dmlc.Program, inputs: int, seed: int) -> tuple[str, str] | None:
-    """The graph after the passes against the source, both by the references."""
-    lowered = program.graph
-    if any(node.op.reference is None for node in lowered):
-        return None  # a rule put an ONNX operator in; ONNX Runtime judges it
-    return _wrong("passes", program, lambda: GraphSubject(lowered), inputs, seed)
+class _Verify:
+    """The comparisons of a program with its source. Each has a kind and the difference, None where there is none."""
 
+    def __init__(self, program: dmlc.Program, inputs: int, seed: int, known: Known) -> None:
+        self._program, self._inputs, self._seed, self._known = program, inputs, seed, known
+        self._text = str(program.source_graph)
 
-def _numpy(program: dmlc.Program, inputs: int, seed: int) -> tuple[str, str] | None:
-    def code() -> Subject:
-        return CodeSubject(program.source_graph, lambda feeds: program.run(feeds, "numpy"))
+    def passes(self) -> tuple[str, str] | None:
+        """The graph after the passes against the source, both by the references."""
+        lowered = self._program.graph
+        if any(node.op.reference is None for node in lowered):
+            return None  # a rule put an ONNX operator in; ONNX Runtime judges it
+        return self._wrong("passes", str(lowered), lambda: GraphSubject(lowered))
 
-    return _wrong("numpy", program, code, inputs, seed)
+    def numpy(self) -> tuple[str, str] | None:
+        program = self._program
+        code = CodeSubject(program.source_graph, lambda feeds: program.run(feeds, "numpy"))
+        return self._wrong("numpy", "", lambda: code)
 
+    def onnx(self) -> tuple[str, str] | None:
+        model = self._program.to_onnx()
+        model.ClearField("metadata_props")  # the options
+        return self._wrong("onnx", model.SerializeToString(), lambda: OnnxSubject(model))
 
-def _onnx(program: dmlc.Program, inputs: int, seed: int) -> tuple[str, str] | None:
-    return _wrong("onnx", program, lambda: OnnxSubject(program.to_onnx()), inputs, seed)
+    def _wrong(self, kind: str, text: str | bytes, other: Callable[[], Subject]) -> tuple[str, str] | None:
+        """The difference, on inputs whose patterns follow the seed, so that many programs meet them all."""
+        allowed = frozenset({*self._program.allowed, "reassociates"})  # kernels and references round in their own ways
+        key = (kind, self._text, text, allowed)
+        if key not in self._known.problems:
+            verdict = verify_sides(
+                self._source, other, inputs=self._inputs, seed=self._seed, allowed=allowed,
+                first=self._inputs * self._seed,
+            )  # fmt: skip
+            self._known.problems[key] = (kind, _said(verdict)) if verdict.status == DIFFERENT else None
+        return self._known.problems[key]
 
-
-def _wrong(
-    kind: str, program: dmlc.Program, other: Callable[[], Subject], inputs: int, seed: int
-) -> tuple[str, str] | None:
-    """The difference, on inputs whose patterns follow the seed, so that many programs meet them all."""
-    allowed = {*program.allowed, "reassociates"}  # kernels and references round in their own ways
-    verdict = verify_sides(
-        lambda: GraphSubject(program.source_graph), other, inputs=inputs, seed=seed, allowed=allowed,
-        first=inputs * seed,
-    )  # fmt: skip
-    return (kind, _said(verdict)) if verdict.status == DIFFERENT else None
+    def _source(self) -> _Source:
+        if self._text not in self._known.sources:
+            self._known.sources[self._text] = _Source(self._program.source_graph)
+        return self._known.sources[self._text]
 
 
 def _said(verdict: Verdict) -> str:
@@ -107,5 +162,6 @@ def _said(verdict: Verdict) -> str:
 
 def failures(text: str, seed: int, *, inputs: int = 3) -> list[Failure]:
     """All that goes wrong with a program on the ways of that seed."""
-    found = [judge(text, way, inputs=inputs, seed=seed) for way in choices(seed)]
+    known = Known()
+    found = [judge(text, way, inputs=inputs, seed=seed, known=known) for way in choices(seed)]
     return [failure for failure in found if failure is not None]

@@ -303,7 +303,8 @@ class _Carried:
     def ways(self, step: TraceStep, infinite: Array) -> tuple[Any, ...]:
         """The numbers instead of infinities that a step carries on; none if they follow from those before it.
 
-        A power of e that is summed may be NaN: a softmax takes the largest operand away first, infinity less infinity.
+        A power of e that is summed may be NaN, and the logarithm of such a sum: a softmax takes the largest operand away
+        first, infinity less infinity.
         """
         follows = not self.values.isdisjoint(step.reads)
         is_moved = step.op in _ONE_BY_ONE
@@ -311,7 +312,7 @@ class _Carried:
             self.values.update(step.writes)
         if follows or is_moved:
             return ()
-        nan = step.op == "exp" and not self.summed.isdisjoint(step.writes)
+        nan = step.op == "reducelogsumexp" or (step.op == "exp" and not self.summed.isdisjoint(step.writes))
         return (infinite, np.copysign(float(np.finfo(infinite.dtype).max), infinite), *[np.nan] * nan)
 
 

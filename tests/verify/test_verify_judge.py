@@ -77,6 +77,16 @@ def test_a_mask_of_the_lowest_number_excuses_what_it_masks_alone() -> None:
     assert judged(subject, nothing, {"y": own[:, ::-1]}) == {"y": "different"}
 
 
+def test_a_log_softmax_of_an_infinity_may_be_nan() -> None:
+    """A relu makes 0 of the -infinity that x less the logarithm of the sum is."""
+    text = """<ir_version: 8, opset_import: ["": 17]> g (float[N, 3] x) => (float[N, 3] y)
+    { s = ReduceLogSumExp <axes = [1]> (x) d = Sub (x, s) y = Relu (d) }"""
+    subject = OnnxSubject(parser.parse_model(text))
+    nan = {"y": np.full((1, 3), np.nan, np.float32)}
+    assert judged(subject, {"x": np.array([[1, np.inf, 2]], np.float32)}, nan) == {"y": "overflowed"}
+    assert judged(subject, {"x": np.array([[1, 4, 2]], np.float32)}, nan) == {"y": "different"}
+
+
 def test_a_long_sum_may_be_added_one_by_one() -> None:
     """ONNX Runtime adds 74,000 numbers one by one over some axes: the last digits of each are lost."""
     text = """<ir_version: 8, opset_import: ["": 13]> g (float[N] x) => (float y)

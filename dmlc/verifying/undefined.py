@@ -303,8 +303,8 @@ class _Carried:
     def ways(self, step: TraceStep, infinite: Array) -> tuple[Any, ...]:
         """The numbers instead of infinities that a step carries on; none if they follow from those before it.
 
-        A power of e that is summed may be NaN, and the logarithm of such a sum: a softmax takes the largest operand away
-        first, infinity less infinity.
+        A power of e that is summed may be NaN, and the logarithm of such a sum: a softmax takes the largest operand
+        away first, infinity less infinity.
         """
         follows = not self.values.isdisjoint(step.reads)
         is_moved = step.op in _ONE_BY_ONE
@@ -363,16 +363,18 @@ def _numbers_instead(made: Array, places: Any = True) -> tuple[Any, ...]:
 
 
 def _places_instead(step: TraceStep, made: Array) -> tuple[Any, ...]:
-    """The computed places in an axis, the first for all, the second, and each other one if the axis is short; one
-    behind the axis, for where a selection is made by comparisons no element is equal to a NaN."""
+    """The computed places in an axis, the first for all, the second, and each other one if the axis is short; others in
+    six orders; one behind the axis, for where a selection is made by comparisons no element is equal to a NaN."""
     size = max([size for x in step.floats() for size in x.shape], default=1)
     turns = [(np.arange(made.size) + turn) % size for turn in range(min(size, _SHORT_AXIS))]
-    return made, 0, min(1, size - 1), *turns, size
+    orders = [order % size for order in _shuffled(made.size, 0)]
+    return made, 0, min(1, size - 1), *turns, *orders, size
 
 
 def _shuffled(count: int, first: int) -> list[Array]:
-    """Different numbers in three orders."""
-    return [first + np.random.default_rng(seed).permutation(count) for seed in range(3)]
+    """Different numbers in three orders, and from the other end: each pair comes both ways round."""
+    orders = [np.random.default_rng(seed).permutation(count) for seed in range(3)]
+    return [first + each for order in orders for each in (order, count - 1 - order)]
 
 
 def _may_overflow(step: TraceStep, operands: list[Array], made: Array) -> Any:
@@ -402,14 +404,14 @@ def _is_large(step: TraceStep, x: Array) -> Array:
 
 
 def _product_may_leave(step: TraceStep, x: Array, made: Array) -> bool:
-    """Return whether a product of finite numbers overflows or vanishes in some order of them."""
+    """Return whether a product of finite numbers overflows, vanishes or loses digits in some order of them."""
     if step.op != "reduceprod" or not np.isfinite(x).all() or not x.size:
         return False
     with np.errstate(divide="ignore"):
         powers = np.sort(np.log2(np.abs(x.astype(np.float64))), axis=None)
     count, limits = x.size // made.size, np.finfo(x.dtype)
     highest, lowest = np.maximum(powers[-count:], 0).sum(), np.minimum(powers[:count], 0).sum()
-    return bool(highest >= limits.maxexp or lowest < limits.minexp - limits.nmant)
+    return bool(highest >= limits.maxexp or lowest < limits.minexp)
 
 
 def _vanished(step: TraceStep, operands: list[Array], made: Array) -> Array | None:

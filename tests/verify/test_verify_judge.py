@@ -77,6 +77,42 @@ def test_a_mask_of_the_lowest_number_excuses_what_it_masks_alone() -> None:
     assert judged(subject, nothing, {"y": own[:, ::-1]}) == {"y": "different"}
 
 
+def test_a_product_that_loses_digits_in_another_order_is_not_comparable() -> None:
+    """The small numbers make one below the least normal one first, of which a large one makes many again."""
+    subject = OnnxSubject(
+        parser.parse_model("""<ir_version: 8, opset_import: ["": 13]> g (float[4] x) => (float y)
+    { y = ReduceProd <keepdims = 0> (x) }""")
+    )
+    made = {"y": np.array(1.2e-23, np.float32)}
+    assert judged(subject, {"x": np.array([1e20, 1e-22, 1e-22, 1.1], np.float32)}, made) == {"y": "overflowed"}
+    assert judged(subject, {"x": np.array([1e-22, 0.1, 1, 1.1], np.float32)}, made) == {"y": "different"}
+
+
+def test_where_quotients_by_zero_are_compared_each_may_win() -> None:
+    text = """model m(x: i32[16, 2], z: i32[16, 2]) -> (y) {
+    y = argmin(x // z, axes=[1])
+    return y
+}"""
+    subject = GraphSubject(dmlc.compile(Source("m.dml", text), target="onnx").source_graph)
+    x = np.arange(32, dtype=np.int32).reshape(16, 2)
+    with_zeros, ones = {"x": x, "z": np.zeros_like(x)}, {"x": x, "z": np.ones_like(x)}
+    assert judged(subject, with_zeros, {"y": 1 - subject.run(with_zeros)["y"]}) == {"y": "unspecified"}
+    assert judged(subject, ones, {"y": 1 - subject.run(ones)["y"]}) == {"y": "different"}
+
+
+def test_where_places_of_nan_are_compared_each_may_win() -> None:
+    text = """model m(x: f32[4, 7]) -> (y) {
+    i = argmax(x, axes=[1], dtype=i32)
+    y = i[1] > i[0] + 1
+    return y
+}"""
+    subject = GraphSubject(dmlc.compile(Source("m.dml", text), target="onnx").source_graph)
+    nan = {"x": np.full((4, 7), np.nan, np.float32)}
+    assert judged(subject, nan, {"y": ~subject.run(nan)["y"]}) == {"y": "unspecified"}
+    one = {"x": np.eye(4, 7, dtype=np.float32)}
+    assert judged(subject, one, {"y": ~subject.run(one)["y"]}) == {"y": "different"}
+
+
 def test_a_log_softmax_of_an_infinity_may_be_nan() -> None:
     """A relu makes 0 of the -infinity that x less the logarithm of the sum is."""
     text = """<ir_version: 8, opset_import: ["": 17]> g (float[N, 3] x) => (float[N, 3] y)

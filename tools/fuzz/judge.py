@@ -92,7 +92,7 @@ class _Source(GraphSubject):
 
 
 class Known:
-    """What is known of one program under one seed from the ways that it went: it is asked for once."""
+    """Results for one program under one seed that all its ways ask for."""
 
     def __init__(self) -> None:
         self.sources: dict[str, _Source] = {}

@@ -195,7 +195,7 @@ class LogSumExpParts(Struct, frozen=True):
     shifted: bool
 
 
-#: What an operand that tells of a log-sum-exp is made by.
+#: Makers of an operand by which a log-sum-exp is known.
 MAKERS_OF_LOG_SUM_EXP = (ADD, REDUCE_LOG_SUM_EXP, LOG, REDUCE_LOG_SUM, *RESHAPES, EXPAND, CAST, MAX, WHERE)
 
 

@@ -27,6 +27,13 @@ LARGE: tuple[tuple[Shape, Shape], ...] = (
     *((_SQUARE, axes) for axes in ((0,), (1,), (0, 1))),
     *((_ATTENTION, axes) for axes in ((0, 2), (1, 3), (2, 3), (0, 3))),
 )
+#: Classes of a segmentation or a detection: a short axis with much behind it.
+CLASSES: tuple[tuple[Shape, Shape], ...] = tuple(
+    [
+        (s, (1,))
+        for s in ((2, 21, 512, 512), (1, 19, 512, 1024), (4, 150, 128, 128), _FEATURES, (1, 80, 8400), (8, 2, 256, 256))
+    ]
+)
 #: Others that must not be slower than the best form.
 SMALL: tuple[tuple[Shape, Shape], ...] = (
     (_IMAGE, (1,)),
@@ -40,7 +47,7 @@ SMALL: tuple[tuple[Shape, Shape], ...] = (
     ((1, 4, 8, 8), (1,)),
     ((2, 8, 4, 4), (1, 3)),
 )
-_HARDMAX: tuple[tuple[Shape, Shape], ...] = (
+HARDMAX: tuple[tuple[Shape, Shape], ...] = (
     *((_IMAGE, axes) for axes in ((0, 2), (1, 3), (2, 3), (0, 1, 2, 3), (1,))),
     *((_FEATURES, axes) for axes in ((0, 2), (1, 3), (2, 3))),
     *((_SQUARE, axes) for axes in ((1,), (0,))),
@@ -56,7 +63,7 @@ def label(shape: Shape, axes: Shape) -> str:
 
 
 def argmax(settings: Settings) -> Iterator[Case]:
-    cases = [(s, a, ("large",)) for s, a in LARGE] + [(s, a, ("small",)) for s, a in SMALL]
+    cases = [(s, a, ("large",)) for s, a in LARGE] + [(s, a, ("small",)) for s, a in (*SMALL, *CLASSES)]
     for shape, axes, tags in [(*c, ("large",)) for c in _QUICK] if settings.quick else cases:
         operation, x = Operation("argmax", axes), random(shape)
         rivals: dict[str, Runner | Deferred] = {OURS: Deferred(_ours, operation, x, settings)}
@@ -68,7 +75,7 @@ def argmax(settings: Settings) -> Iterator[Case]:
 
 
 def hardmax(settings: Settings) -> Iterator[Case]:
-    for shape, axes in _QUICK if settings.quick else _HARDMAX:
+    for shape, axes in _QUICK if settings.quick else HARDMAX:
         operation, x = Operation("hardmax", axes), random(shape)
         rivals: dict[str, Runner | Deferred] = {
             OURS: Deferred(_ours, operation, x, settings),

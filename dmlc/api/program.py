@@ -71,6 +71,7 @@ class Program(Shown):
 
     def __init__(self, graph: ir.Graph, options: Options, source_model: onnx.ModelProto | None = None) -> None:
         self._options = options
+        self.tuner: Tuner | None = options.tuner  # the times that lowerings are chosen by
         self._lowered: dict[str, _Lowered] = {}
         self._runners: dict[tuple[str, tuple[str, ...]], Run] = {}
         self._placements: dict[str, Report] = {}
@@ -93,11 +94,6 @@ class Program(Shown):
     @property
     def opset(self) -> int:
         return self._options.opset
-
-    @property
-    def tuner(self) -> Tuner | None:
-        """The times that lowerings were chosen by."""
-        return self._options.tuner
 
     @property
     def allowed(self) -> frozenset[str]:

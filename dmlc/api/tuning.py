@@ -85,11 +85,11 @@ class TimedLowerings:
     """The tuner of a compilation: times from a file and, where they are to be taken, those of this machine's device.
 
     Raises ``DmlcError`` E0553 where the target's provider or its device is not there,
-    E0569 for a file of something else, E0556 for a target without a provider.
+    E0569 for a file of something else, E0556 for a target without a provider. ``threads`` are those of a node.
     """
 
-    def __init__(self, options: Options) -> None:
-        self._options = options
+    def __init__(self, options: Options, *, threads: int | None = None) -> None:
+        self._options, self._threads = options, threads
         self._deadline: float | None = None
         self._is_over = not options.tune
         self._forced: dict[_Key, str] = {}
@@ -207,7 +207,9 @@ class TimedLowerings:
             if is_other and (artifact.payload == first.payload or _faults(artifact, self._options) > faults):
                 continue
             with suppress(RunFailed) if is_other else nullcontext():
-                model = OrtModel(artifact.payload, backend=self._backend, isolated=True, timed=True)
+                model = OrtModel(
+                    artifact.payload, backend=self._backend, isolated=True, timed=True, threads=self._threads
+                )
                 found = model.run(feeds)
                 expected = expected or found
                 if _same(found, expected, classes[name]):

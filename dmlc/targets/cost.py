@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from dmlc.ir import DType
 from dmlc.targets.target import Target, load_data
@@ -54,12 +55,25 @@ class Rates(Struct, frozen=True):
 class CostModel:
     """The costs of one target's kernels. A step costs ``node + reads*read + ceil(reads/run)*run + writes*write``.
 
-    ``margin`` is the part of a cost that an estimate of less does not prove to be saved.
+    ``margin`` is the part of a cost that an estimate of less does not prove to be saved. ``calibrations`` are those of
+    other machines and releases.
     """
 
-    def __init__(self, rows: dict[tuple[str, str], Rates], margin: float = 0) -> None:
+    def __init__(
+        self, rows: dict[tuple[str, str], Rates], margin: float = 0, calibrations: Sequence[CostModel] = ()
+    ) -> None:
         self._rows = rows
         self.margin = margin
+        self.calibrations = calibrations
+
+    def scaled(self, factors: Mapping[str, float]) -> CostModel:
+        """The model of another machine: how many times as much a kernel takes there, and ``others`` all others."""
+        return CostModel(
+            {
+                (kernel, dtype): Rates(*[factors.get(kernel, factors[_OTHERS]) * rate for rate in astuple(rates)])
+                for (kernel, dtype), rates in self._rows.items()
+            }
+        )
 
     def rates(self, kernel: str, dtype: DType) -> Rates:
         """The row of the kernel for the dtype, or for any, or else the row of other kernels."""
@@ -76,6 +90,10 @@ class CostModel:
             out += self.step(part) if isinstance(part, Step) else min(map(self.total, part.ways))
         return out
 
+    def count(self, work: Iterable[Work]) -> int:
+        """The least number of nodes."""
+        return sum(1 if isinstance(part, Step) else min(map(self.count, part.ways)) for part in work)
+
     def step(self, step: Step) -> float:
         """The estimated nanoseconds of one node on one thread."""
         rates = self.rates(step.kernel, step.dtype)
@@ -83,16 +101,18 @@ class CostModel:
         return rates.node + step.reads * rates.read + runs * rates.run + step.writes * rates.write
 
 
-def parse_costs(data: dict[str, Any]) -> CostModel:
-    """The cost model of a document."""
+def parse_costs(data: dict[str, Any], calibrations: Iterable[Mapping[str, Any]] = ()) -> CostModel:
+    """The cost model of a document, and of the documents of other calibrations."""
     cells = [(name, types, numbers) for name, kinds in data["kernels"].items() for types, numbers in kinds.items()]
     rows = {(name, dtype): Rates(*numbers) for name, types, numbers in cells for dtype in types.split()}
-    return CostModel(rows, data.get("margin", 0))
+    base = CostModel(rows)
+    return CostModel(rows, data.get("margin", 0), [base.scaled(one["factors"]) for one in calibrations])
 
 
 @lru_cache(maxsize=4)
 def _model(name: str) -> CostModel:
-    return parse_costs(load_data(name))
+    data = load_data(name)
+    return parse_costs(data, [load_data(f"calibrations/{one}") for one in data["calibrations"]])
 
 
 def cost_model(target: Target) -> CostModel | None:

@@ -8,6 +8,7 @@ import pytest
 
 from dmlc.ir import Node
 from dmlc.passes import rewrite
+from dmlc.passes.choose_lowering import arg, hardmax
 
 
 @pytest.fixture(autouse=True)
@@ -22,3 +23,11 @@ def check_what_rules_are_fed_by(monkeypatch: pytest.MonkeyPatch) -> None:
         return asked
 
     monkeypatch.setattr(rewrite._Driver, "_rules", checked)
+
+
+@pytest.fixture
+def by_one_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans of selections count as those of sums do: one that the base calibration finds cheaper is taken."""
+    for standing in (arg.SearchAsItStands, hardmax.HardmaxAsItStands):
+        monkeypatch.setattr(standing, "calibrated", False)
+        monkeypatch.setattr(standing, "suffices", lambda *_: False)

@@ -17,10 +17,13 @@ from dmlc.passes.choose_lowering import arg, extremes, hardmax, log_sum_exp, nor
 from dmlc.passes.choose_lowering.plan import Maker, Plan, Sizes, Standing, corners, ends, spanned
 from dmlc.passes.manager import REASSOCIATES, PassContext, Remark
 from dmlc.passes.rewrite import Match, RewritePass, Rewriter, Rule, names_after
-from dmlc.targets.cost import CostModel
 
 #: No memory holds a tensor of more elements: such a node is in no model that runs, and its sizes fit no constant.
 _MOST_ELEMENTS = 2**48
+
+#: A lowering must be so many times cheaper than a node that suffices, by each calibration; one of more nodes than this
+#: the second number of times.
+_WIN, _FEW_NODES, _WIN_OF_MANY = 1.5, 12, 3.0
 
 #: Plans whose parts are brought to their canonical form before the others see them.
 FIRST: tuple[Sequence[type[Plan]], ...] = (log_sum_exp.PLANS,)
@@ -76,20 +79,21 @@ def _as_rule(plan: type[Plan]) -> type[Rule[Any]]:
 class _Candidate(Struct, frozen=True):
     """A plan and its cost at each corner of the bounds, or why it is none.
 
-    ``times`` are those that were taken there, and ``noise`` how many times faster it must be than the node as it
-    stands to count as faster."""
+    ``elsewhere`` are its costs by other calibrations, and ``times`` those that were taken. It must be ``need`` times
+    cheaper than the node as it stands.
+    """
 
     plan: Plan
     costs: tuple[float, ...] = ()
     reason: str | None = None
-    saves_too_little: bool = False
+    elsewhere: tuple[float, ...] = ()
     times: tuple[float, ...] = ()
-    noise: float = 1.0
+    need: float = 1.0
 
     @property
     def figures(self) -> tuple[float, ...]:
         """The times where there are some, else the costs."""
-        return tuple([time * self.noise for time in self.times]) or self.costs
+        return self.times or (*self.costs, *self.elsewhere)
 
     @property
     def total(self) -> float:
@@ -98,10 +102,8 @@ class _Candidate(Struct, frozen=True):
     def __str__(self) -> str:
         if self.reason is not None:
             return f"{self.plan.name}: {self.reason}"
-        said = f"{self.plan.name} {spanned(self.times or self.costs)}"
-        if self.times and self.costs:
-            said += f" (estimated {spanned(self.costs)})"
-        return said + " (less, but not surely)" * self.saves_too_little
+        estimated = f" (estimated {spanned(self.costs)})" if self.times and self.costs else ""
+        return f"{self.plan.name} {spanned(self.times or self.costs)}{estimated}"
 
 
 class _Chooser:
@@ -115,10 +117,6 @@ class _Chooser:
                     self.index.setdefault(op, []).append(plan)
         self.index = {op: found for op, found in self.index.items() if len(found) > 1}
         self.seen: dict[Any, tuple[list[_Candidate], _Candidate]] = {}
-
-    @property
-    def _costs(self) -> CostModel | None:
-        return self.context.capabilities.costs
 
     def run(self) -> bool:
         if not self.index:
@@ -154,12 +152,9 @@ class _Chooser:
     def _weigh(self, node: Node, plans: Sequence[Plan]) -> tuple[list[_Candidate], _Candidate]:
         """All candidates, and the best of them."""
         places = list(corners(self.graph, node))
-        candidates = [self._candidate(plan, node, places) for plan in plans]
-        timed = self._timed(node, candidates, places)
-        if timed or self._costs is None:
-            candidates = timed or candidates
-        else:
-            candidates = _with_margin(candidates, node, self._costs.margin)
+        (standing,) = [plan for plan in plans if isinstance(plan, Standing)]
+        candidates = [self._candidate(plan, node, places, standing) for plan in plans]
+        candidates = self._timed(node, candidates, places) or candidates
         possible = [c for c in candidates if c.reason is None]
         return candidates, _best(possible, forced=self.context.options.only_rules is not None)
 
@@ -176,14 +171,13 @@ class _Chooser:
         out: list[_Candidate] = []
         for one in candidates:
             times = tuple([each[one.plan.name] for each in found if one.plan.name in each])
-            noise = 1.0 if isinstance(one.plan, Standing) else max(each["noise"] for each in found)
             if len(times) == len(found):
-                out.append(replace(one, times=times, noise=noise))
+                out.append(replace(one, times=times, need=max(each["noise"] for each in found)))
             else:
                 out.append(replace(one, reason=one.reason or "it makes the same nodes, or no right ones"))
         return out
 
-    def _candidate(self, plan: Plan, node: Node, corners: Sequence[Sizes]) -> _Candidate:
+    def _candidate(self, plan: Plan, node: Node, corners: Sequence[Sizes], standing: Standing) -> _Candidate:
         if not isinstance(plan, Standing):
             mine = plan.name in node.history.rules and not plan.repeatable
             reason = "it made this node" if mine else plan.applies(node, self.graph)
@@ -192,8 +186,17 @@ class _Chooser:
                 reason = f"it is a rewrite of class {rewrite_class}, which is not allowed here"
             if reason is not None:
                 return _Candidate(plan, reason=reason)
-        costs = self._costs
-        return _Candidate(plan, () if costs is None else tuple([costs.total(plan.steps(node, at)) for at in corners]))
+        model = self.context.capabilities.costs
+        if model is None:
+            return _Candidate(plan)
+        work = [plan.steps(node, at) for at in corners]
+        costs = tuple([model.total(steps) for steps in work])
+        others = model.calibrations if standing.calibrated else ()
+        elsewhere = tuple([other.total(steps) for other in others for steps in work])
+        need = 1 / (1 - model.margin) if standing.is_written(node) else 1.0
+        if standing.suffices(node):
+            need = _WIN if max(map(model.count, work)) <= _FEW_NODES else _WIN_OF_MANY
+        return _Candidate(plan, costs, None, elsewhere, need=need)
 
     def _apply(self, node: Node, best: _Candidate) -> list[Node]:
         graph, plan = self.graph, best.plan
@@ -211,7 +214,8 @@ class _Chooser:
     def _remark(self, node: Node, best: _Candidate, candidates: Sequence[_Candidate]) -> None:
         def reason() -> str:
             order = sorted(candidates, key=lambda c: (c is not best, c.reason is not None, c.total))
-            return f"{order[0]}, rather than " + "; ".join(map(str, order[1:]))
+            less = [" (less, but not surely)" * (c.reason is None and c.total < best.total) for c in order]
+            return f"{order[0]}, rather than " + "; ".join(map("{}{}".format, order[1:], less[1:]))
 
         remark = Remark(ChooseLowering.name, reason, node.spans[:1], node_name(node), chosen=True)
         self.context.remarks.append(remark)
@@ -234,32 +238,14 @@ def _is_made(node: Node, plans: Sequence[Plan]) -> bool:
 
 
 def _best(possible: Sequence[_Candidate], *, forced: bool) -> _Candidate:
-    """The cheapest of those that are nowhere dearer than the node as it stands, which is one of them."""
+    """The cheapest of those that are everywhere so much cheaper than the node as it stands as they must be, or that."""
     (standing,) = [c for c in possible if isinstance(c.plan, Standing)]
     others = [c for c in possible if c is not standing]
     if forced and others:
         return min(others, key=lambda c: c.total)
-    sound = [c for c in others if _is_sound(c, standing) and not c.saves_too_little]
-    return min([standing, *sound], key=lambda c: c.total)
+    return min([standing, *[c for c in others if _is_sound(c, standing)]], key=lambda c: c.total)
 
 
 def _is_sound(one: _Candidate, standing: _Candidate) -> bool:
-    """Return whether the candidate costs at most as much as the default lowering for every size."""
-    return all(mine <= plain for mine, plain in zip(one.figures, standing.figures, strict=True))
-
-
-def _with_margin(candidates: list[_Candidate], node: Node, margin: float) -> list[_Candidate]:
-    """The candidates, those marked that are nowhere dearer than what a model says, but nowhere cheaper by the margin
-    either."""
-    written = [c for c in candidates if isinstance(c.plan, Standing) and c.plan.is_written(node)]
-    if not written:
-        return candidates
-    (standing,) = written
-    least = [(1 - margin) * plain for plain in standing.costs]
-
-    def saves_too_little(one: _Candidate) -> bool:
-        if one is standing or one.reason is not None or not _is_sound(one, standing):
-            return False
-        return all(mine >= bound for mine, bound in zip(one.costs, least, strict=True))
-
-    return [replace(c, saves_too_little=True) if saves_too_little(c) else c for c in candidates]
+    """Return whether the candidate is by so much cheaper as it must be, for every size and by every calibration."""
+    return all(mine * one.need <= plain for mine, plain in zip(one.figures, standing.figures, strict=True))

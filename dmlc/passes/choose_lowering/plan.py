@@ -110,12 +110,20 @@ class Plan(ABC):
 
 
 class Standing(Plan):
-    """The node as the target's own lowering says it: no rule, always possible."""
+    """The node as the target's own lowering says it: no rule, always possible.
+
+    Where it is ``calibrated``, a plan must be cheaper by every calibration.
+    """
 
     name: ClassVar[str] = "unchanged"
+    calibrated: ClassVar[bool] = False
 
     def applies(self, node: Node, graph: Graph) -> str | None:
         return None
+
+    def suffices(self, node: Node) -> bool:
+        """Return whether it is one node that gives the numbers of all plans: they can be better in their time alone."""
+        return False
 
     def is_written(self, node: Node) -> bool:
         """Return whether an imported model has the node in this form."""

@@ -33,6 +33,7 @@ def test_only_a_target_with_costs_chooses(target: str) -> None:
         assert order.index("choose-lowering") < order.index("lower-hardmax") < order.index("legalize")
 
 
+@pytest.mark.usefixtures("by_one_calibration")
 def test_the_pass_keeps_its_word() -> None:
     """The manager checks the graph after it, and that it says whether it changed anything."""
     for op, shape, axes in ((ARGMAX, (512, 512), [0]), (ARGMAX, (3, 4), [0]), (HARDMAX, (8, 32, 8, 64), [1, 3])):
@@ -105,6 +106,7 @@ def test_a_plan_that_is_asked_for_is_taken_at_any_cost() -> None:
     assert fired(one("argmax", (4, 6), [1], only_rules=[])) == []
 
 
+@pytest.mark.usefixtures("by_one_calibration")
 def test_open_sizes_take_what_is_never_dearer() -> None:
     """A batch of any size: a row is long enough to be searched in blocks even where there is but one."""
     program = one("argmax", ("n", 256, 512), [1, 2])
@@ -120,6 +122,7 @@ def test_open_sizes_take_what_is_never_dearer() -> None:
     assert fired(one("argmax", ("n", 1024), [1], bind={"n": 512}))[0] == "blocked-argmax"
 
 
+@pytest.mark.usefixtures("by_one_calibration")
 def test_graphs_inside_nodes_are_chosen_for_too() -> None:
     import onnx
 

@@ -14,6 +14,8 @@ import dmlc
 from dmlc import builder
 from tests.rows import each_row
 
+pytestmark = pytest.mark.usefixtures("by_one_calibration")
+
 PLANS = (
     "blocked-argmax",
     "fine-blocked-argmax",

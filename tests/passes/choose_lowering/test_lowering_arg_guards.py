@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 import dmlc
+
+pytestmark = pytest.mark.usefixtures("by_one_calibration")
 
 OPERATIONS: dict[str, Any] = {
     "argmax": dmlc.argmax,

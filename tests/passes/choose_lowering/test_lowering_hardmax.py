@@ -14,6 +14,8 @@ import dmlc
 from dmlc import builder
 from tests.rows import each_row
 
+pytestmark = pytest.mark.usefixtures("by_one_calibration")
+
 PLANS = ("hardmax-by-places", "hardmax-by-scatter", "hardmax-merged")
 CASES = (
     ((6,), [0]),

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 from dmlc.cli.console import UsageError
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue.shapes import SHAPE_DOES_NOT_FIT
+from dmlc.diagnostics.limits import Limits
 from dmlc.ir.fixed_shapes import FixedShape, shape_text
 from dmlc.ops.ranges import range_text
 from dmlc.passes.options import OPTIONS, Option
@@ -73,9 +74,9 @@ def option_words(name: str, value: Any) -> list[str]:
     return [word for one in (value if option.repeats else [value]) for word in (flag, str(one))]
 
 
-def limits_of(args: argparse.Namespace) -> dict[str, int]:
-    """The limits of the command line by name."""
-    return dict(args.limits)
+def limits_of(args: argparse.Namespace) -> Limits:
+    """The limits, with those of the command line."""
+    return Limits.of(dict(args.limits))
 
 
 def _joined_shapes(_: str, given: Entries) -> dict[str, FixedShape]:

@@ -19,7 +19,7 @@ from msgspec import field
 from dmlc import api
 from dmlc.api.decomposition import StayedNode, decompose, stayed
 from dmlc.cli.compile import STDOUT, check_apart
-from dmlc.cli.compile_options import add_options, limits_of
+from dmlc.cli.compile_options import add_options
 from dmlc.cli.console import Console, UsageError
 from dmlc.cli.options import add_report_options, add_source
 from dmlc.cli.program_page import PROMISES
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
             target=args.target,
             model=args.model,
             include=args.include,
-            limits=limits_of(args),
+            limits=dict(args.limits),
             progress=progress,
         )
         progress("writing")

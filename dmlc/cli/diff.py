@@ -39,10 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, console: Console) -> int:
     if args.a == args.b == STDIN:
         raise UsageError("A and B are not both stdin")
-    limits = Limits.of(limits_of(args))
+    limits = limits_of(args)
     with console.progress(f"comparing {args.a} and {args.b}"):
         sides = [_source(name, limits) for name in (args.a, args.b)]
-        found = diff(*sides, model=args.model, include=args.include, limits=limits_of(args))
+        found = diff(*sides, model=args.model, include=args.include, limits=dict(args.limits))
     console.result(found.headline() if console.quiet else found.to_text())
     if not found.equal:
         console.warn([Diagnostic(MODELS_DIFFER, found.headline())])

@@ -7,7 +7,7 @@ from typing import Any
 
 from dmlc import api
 from dmlc.cli.comparison import add_comparison, check_comparison
-from dmlc.cli.compile_options import add_options, limits_of
+from dmlc.cli.compile_options import add_options
 from dmlc.cli.console import UsageError
 from dmlc.cli.inputs import given_inputs
 from dmlc.cli.options import add_report_options
@@ -45,4 +45,4 @@ def search_arguments(args: argparse.Namespace) -> dict[str, Any]:
     """The keywords that ``dmlc.bisect`` and ``dmlc.repro`` share."""
     same = ("backend", "against", "check", "seed", "rtol", "atol", "model", "include")
     given = {name: getattr(args, name) for name in same}
-    return {**given, "inputs": given_inputs(args) or args.inputs, "limits": limits_of(args)}
+    return {**given, "inputs": given_inputs(args) or args.inputs, "limits": dict(args.limits)}

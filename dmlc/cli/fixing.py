@@ -15,7 +15,6 @@ from dmlc.cli.console import Console, UsageError
 from dmlc.cli.source import STDIN, check_is_source, read_source
 from dmlc.diagnostics import DmlcError, Source
 from dmlc.diagnostics.fix import FixJson, fix_json
-from dmlc.diagnostics.limits import Limits
 from dmlc.runtime import files
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -43,7 +42,7 @@ def fixed(args: argparse.Namespace, console: Console) -> argparse.Namespace:
 
     Raises ``UsageError``, ``DmlcError`` E0420 and E0421 (exit code 2) where it cannot be read or written.
     """
-    limits = Limits.of(limits_of(args))
+    limits = limits_of(args)
     check_is_source(args.source)
     data = b"" if args.source == STDIN else files.read_bytes(Path(args.source), limits)
     try:
@@ -52,7 +51,7 @@ def fixed(args: argparse.Namespace, console: Console) -> argparse.Namespace:
         if args.source == STDIN:  # it is read once
             raise
         return args  # the check says what is wrong with it
-    done = fix(source, model=args.model, include=args.include, opset=args.opset, limits=limits_of(args))
+    done = fix(source, model=args.model, include=args.include, opset=args.opset, limits=dict(args.limits))
     for one in done.made:
         console.say(f"{one.place}: fixed {one.code}: {one.fix.title}")
     if args.source == STDIN:

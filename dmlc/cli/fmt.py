@@ -16,7 +16,6 @@ from dmlc.cli.options import add_report_options
 from dmlc.cli.source import STDIN, read_source
 from dmlc.diagnostics import Diagnostic, DmlcError
 from dmlc.diagnostics.catalogue.syntax import LAYOUT
-from dmlc.diagnostics.limits import Limits
 from dmlc.ir.answers import Answer
 from dmlc.runtime import files
 
@@ -51,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    limits = Limits.of(limits_of(args))
+    limits = limits_of(args)
     looks_only = args.check or args.diff
     changed: list[str] = []
     formatted: str | UnsetType = UNSET

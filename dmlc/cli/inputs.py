@@ -53,7 +53,7 @@ def given_inputs(args: argparse.Namespace) -> dict[str, Array]:
     seed = getattr(args, "random", None)
     if seed is not None and seed < 0:
         raise UsageError(f"a seed is 0 or more, not {seed}")
-    limits = Limits.of(limits_of(args))
+    limits = limits_of(args)
     given: dict[str, Array] = {}
     for name, place in args.input:
         if name in given:
@@ -80,7 +80,7 @@ def expected_outputs(args: argparse.Namespace) -> tuple[dict[str, Array], dict[s
     """
     places = [re.sub(r"(\.npz):.*", r"\1", place, flags=re.IGNORECASE | re.DOTALL) for _, place in args.input]
     names = dict.fromkeys(name for name in places if name.lower().endswith(".npz"))
-    return files.named_arrays(names, Limits.of(limits_of(args)))
+    return files.named_arrays(names, limits_of(args))
 
 
 def sized_inputs(args: argparse.Namespace, program: api.Program) -> dict[str, Array]:

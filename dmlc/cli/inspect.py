@@ -21,7 +21,6 @@ from dmlc.cli.many import run_each
 from dmlc.cli.options import add_report_options, add_sources
 from dmlc.cli.signatures import SignatureFacts, signature_facts, signature_text
 from dmlc.cli.source import compile_source, is_model, open_source
-from dmlc.diagnostics.limits import Limits
 from dmlc.ir.answers import BeforeAfter
 from dmlc.ir.printer import print_graph
 from dmlc.placement.requirements import RequirementFacts
@@ -63,7 +62,7 @@ def _inspect(args: argparse.Namespace, console: Console) -> int:
     if is_model(args.source):
         from dmlc.cli.onnx_page import onnx_facts, onnx_page
 
-        found = onnx_facts(Path(args.source), Limits.of(limits_of(args)), load_target(args.target))
+        found = onnx_facts(Path(args.source), limits_of(args), load_target(args.target))
         console.result(onnx_page(found))
         console.document(structs.replace(found, source=args.source))
         return 0

@@ -16,7 +16,6 @@ from dmlc.cli.layout import table
 from dmlc.cli.source import compile_source, is_model, open_source
 from dmlc.codegen.ledger import RewriteRow, ledger_rows
 from dmlc.codegen.onnx.annotations import read_annotations
-from dmlc.diagnostics.limits import Limits
 from dmlc.diagnostics.suggest import did_you_mean
 from dmlc.importers import read_model
 from dmlc.ir.answers import Answer
@@ -56,7 +55,7 @@ def explain_node(args: argparse.Namespace, console: Console) -> int:
     name: str = args.node
     nodes: list[NodeProto] = []
     if is_model(args.source):
-        path, limits = Path(args.source), Limits.of(limits_of(args))
+        path, limits = Path(args.source), limits_of(args)
         nodes += read_model(path, files.read_bytes(path, limits, is_model=True), limits).graph.node
     facts = _facts(nodes, name)
     fields: dict[str, Any] = {"node": name, **facts}

@@ -56,7 +56,7 @@ def open_source(args: argparse.Namespace) -> Source | str:
     if given is not None:
         return given
     check_is_source(name)
-    return read_source(STDIN, Limits.of(limits_of(args))) if name == STDIN else name
+    return read_source(STDIN, limits_of(args)) if name == STDIN else name
 
 
 def compile_source(

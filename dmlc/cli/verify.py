@@ -28,7 +28,6 @@ from dmlc.cli.options import add_report_options
 from dmlc.cli.schemas import CommandFailure
 from dmlc.cli.source import STDIN, check_is_source, is_model, read_source
 from dmlc.debugging import LocatedVerdict, Location, locate, verify
-from dmlc.diagnostics.limits import Limits
 from dmlc.ir.history import CLASSES
 from dmlc.passes.options import Options
 from dmlc.runtime import files
@@ -101,7 +100,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 
 def _found(args: argparse.Namespace, console: Console) -> LocatedVerdict:
-    limits = Limits.of(limits_of(args))
+    limits = limits_of(args)
     name = args.result or ""
     if name == STDIN:
         raise UsageError("B is a file, not stdin")
@@ -127,7 +126,7 @@ def _found(args: argparse.Namespace, console: Console) -> LocatedVerdict:
         "atol": args.atol,
         "model": args.model,
         "include": args.include,
-        "limits": limits_of(args),
+        "limits": dict(args.limits),
         "output_path": args.output_path,
         "data": f"the data of {', '.join(given)}" if given else "",
     }

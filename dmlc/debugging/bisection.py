@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from msgspec.structs import replace
 
 from dmlc.api.arguments import check_arguments
-from dmlc.debugging.checks import BAD, GOOD, SKIP, CheckFunction, PartResult
+from dmlc.debugging.checks import BAD, SKIP, CheckFunction, PartResult
 from dmlc.debugging.cuts import CutChoice
 from dmlc.debugging.insides import NodeRecord
 from dmlc.debugging.search_setup import Report, SearchSetup, prepare
@@ -199,11 +199,9 @@ class _Bisection:
 
     def result(self) -> BisectResult:
         setup, graph = self._setup, self._graph
-        whole = setup.whole()
-        self._details = whole.details
-        if whole.status == GOOD:
-            why = f": {whole.details[0]}" if whole.details else ""
-            return self._outcome(NOT_SHOWN, f"the fault does not show{why}")
+        if message := setup.not_shown():
+            return self._outcome(NOT_SHOWN, message)
+        self._details = setup.whole().details
         if not len(graph):
             raise fail(NOTHING_VERIFIED, "the model has no nodes")
         below, above = self._narrowed()

@@ -14,7 +14,7 @@ from onnx import ModelProto
 
 from dmlc.api.arguments import check_arguments
 from dmlc.debugging.bisection import BisectResult, bisected
-from dmlc.debugging.checks import BAD, GOOD, BackendCheck, CheckFunction
+from dmlc.debugging.checks import BAD, BackendCheck, CheckFunction
 from dmlc.debugging.data_reduction import DataReduction, FaultCase, declare_shape
 from dmlc.debugging.first_difference import locate_first
 from dmlc.debugging.insides import NodeRecord, record_of
@@ -171,10 +171,8 @@ def repro(
     if value is not None and value not in setup.graph.makers:
         near = did_you_mean(value, setup.graph.makers)
         raise fail(NO_OUTPUT, f"the model has no value {value} that a node makes", help=near)
-    whole = setup.whole()
-    if whole.status == GOOD:
-        why = f": {whole.details[0]}" if whole.details else ""
-        raise fail(NOT_SHOWN, f"the fault does not show{why}")
+    if message := setup.not_shown():
+        raise fail(NOT_SHOWN, message)
     first, regions = _start(setup, value)
     reduction = NodeReduction(setup, MOST_RUNS)
     part = None if first is None else reduction.around(first, regions)

@@ -18,7 +18,17 @@ from onnx import ModelProto
 from dmlc import api
 from dmlc.api.arguments import check_arguments
 from dmlc.api.sources import onnx_model
-from dmlc.debugging.checks import BAD, SKIP, BackendCheck, CheckFunction, Originals, PartResult, UserCheck, result_of
+from dmlc.debugging.checks import (
+    BAD,
+    GOOD,
+    SKIP,
+    BackendCheck,
+    CheckFunction,
+    Originals,
+    PartResult,
+    UserCheck,
+    result_of,
+)
 from dmlc.debugging.counterpart import ModelCounterpart
 from dmlc.debugging.insides import Inside, inside_model
 from dmlc.debugging.search_state import SearchState
@@ -79,6 +89,13 @@ class SearchSetup:
             raise fail(NOT_VERIFIED, f"the whole model cannot be checked: {'; '.join(self._whole.details)}")
         return self._whole
 
+    def not_shown(self) -> str:
+        """The message if the whole model is right; empty if it shows the fault. Raises as ``whole`` does."""
+        found = self.whole()
+        if found.status != GOOD:
+            return ""
+        return f"the fault does not show{f': {found.details[0]}' if found.details else ''}"
+
     def _checked(self) -> tuple[PartResult, Feeds]:
         model = self.graph.model
         try:
@@ -102,7 +119,8 @@ class SearchSetup:
         )  # fmt: skip
         if verdict.status == UNVERIFIED:
             return PartResult(SKIP, (verdict.reason,)), {}
-        found = replace(result_of(verdict), details=(verdict.headline(),)) if verdict.ok else result_of(verdict)
+        answer = verdict.headline().partition(":")[0]
+        found = replace(result_of(verdict), details=(answer,)) if verdict.ok else result_of(verdict)
         if verdict.case is not None or verdict.ok:
             return found, dict(verdict.case or {})
         return found, first_feeds(checker.originals.original(model), self.seed)

@@ -11,7 +11,7 @@ NOT_SHOWN = declare(
     more of them with `--inputs`, or set a tighter tolerance with `--rtol` and `--atol`.""",
     example="""
 $ dmlc bisect model.onnx --backend cpu
-error[E0565]: the fault does not show: equal within reassociates on 24 inputs, seed 0
+error[E0565]: the fault does not show: same on 24 inputs
 """,
     fixed="$ dmlc bisect model.onnx --backend cpu --input x=data.npz",
     program=False,

@@ -6,20 +6,18 @@ loaded when it is first asked for.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from dmlc import api
 from dmlc.api.arguments import check_arguments
 from dmlc.api.sources import ProgramSource
-from dmlc.debugging.verification import locate
+from dmlc.debugging.verification import locate, verify
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue.runs import NO_RANDOM_SIZES
+from dmlc.diagnostics.parameters import parameters_of
 from dmlc.verifying.graph_subject import graph_interface
 from dmlc.verifying.inputs import SIZES, NoInputs, filled
-from dmlc.verifying.models import DEFAULT_CLASSES, DEFAULT_INPUTS
 from dmlc.verifying.patterns import PATTERNS
 
 if TYPE_CHECKING:
@@ -30,42 +28,15 @@ if TYPE_CHECKING:
 __all__ = ["assert_equivalent", "breaking_inputs"]
 
 
-def assert_equivalent(
-    a: ProgramSource | api.Program,
-    b: ProgramSource | api.Program | None = None,
-    inputs: int | Mapping[str, Any] = DEFAULT_INPUTS,
-    *,
-    expected: Mapping[str, Any] | None = None,
-    backend: str | None = None,
-    seed: int = 0,
-    allowed: str | Iterable[str] = DEFAULT_CLASSES,
-    rtol: float | None = None,
-    atol: float | None = None,
-    model: str | None = None,
-    include: Sequence[str | os.PathLike[str]] = (),
-    limits: Mapping[str, int] | None = None,
-) -> None:
+@parameters_of(verify)
+def assert_equivalent(*sources: Any, **options: Any) -> None:
     """Check that A and B compute the same; without B, that A and its compiled form for ``directml`` do.
 
-    A and B are as for ``dmlc.verify``. ``inputs`` is the number of made-up inputs, or arrays
-    by name; the other keywords are as for ``dmlc.verify``. Raises ``AssertionError`` where they differ, or where
-    nothing could be compared. Its text has the verdict, the worst element, and the first value that parts with its
-    node. Raises ``DmlcError`` for a source that cannot be read.
+    The arguments are as for ``dmlc.verify``. Raises ``AssertionError`` where they differ, or where nothing could be
+    compared. Its text has the verdict, the worst element, and the first value that differs with its node. Raises
+    ``DmlcError`` for a source that cannot be read.
     """
-    found = locate(
-        a,
-        b,
-        inputs=inputs,
-        expected=expected,
-        backend=backend,
-        seed=seed,
-        allowed=allowed,
-        rtol=rtol,
-        atol=atol,
-        model=model,
-        include=include,
-        limits=limits,
-    )
+    found = locate(*sources, **options)
     if found.ok:
         return
     raise AssertionError(f"{found.to_text()}{found.last_line()}")

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dmlc import __version__, api
-from dmlc.cli.bench_view import BenchAnswer, Benchmark, BenchRow, bench_answer, benchmark_text
+from dmlc.cli.bench_view import BenchAnswer, bench_answer, benchmark_text, timed_node
 from dmlc.cli.compile_options import add_compile_options
 from dmlc.cli.console import Console, UsageError
 from dmlc.cli.inputs import add_inputs, feeds_of, given_inputs
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         found = _measure(program, feeds, backend, args.rounds, sizes, shapes)
     console.warn(program.diagnostics)
     console.result(benchmark_text(found))
-    console.document(bench_answer(found))
+    console.document(found)
     return 0
 
 
@@ -71,7 +71,7 @@ def _measure(
     rounds: int,
     sizes: dict[str, int],
     shapes: Mapping[str, FixedShape],
-) -> Benchmark:
+) -> BenchAnswer:
     artifact = api.emitted(program, "onnx")
     profile = bench.profile(artifact, feeds, backend, rounds)
     whole = bench.whole(artifact, feeds, backend, rounds)
@@ -86,13 +86,15 @@ def _measure(
     rows = []
     for number, ((node, inside), said) in enumerate(zip(nodes, placed, strict=True)):
         name = said.name if said else node.name or next(filter(None, node.output), "")
-        rows.append(BenchRow(name, node.op_type, inside, said, profile.nodes.get(number), alone.get(number)))
+        ran, single = profile.nodes.get(number), alone.get(number)
+        rows.append(timed_node(name, node.op_type, said, ran, single, inside=inside, backend=backend))
     partitions = None if report is None else report.partitions
     if backend == "webgpu" and on_software():
         notes.append("the provider runs on a driver that computes on the CPU: these times say nothing of a GPU")
     if backend != "cpu":
         notes.append("us: handing the work of a node to the device; us by itself: until the device is done with it")
-    return Benchmark(backend, _machine(backend, rounds), rounds, sizes, rows, profile.own, whole, partitions, notes)
+    machine = _machine(backend, rounds)
+    return bench_answer(backend, machine, rounds, sizes, rows, profile.own, whole, partitions, notes)
 
 
 def _machine(backend: str, rounds: int) -> str:

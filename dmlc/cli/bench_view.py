@@ -1,13 +1,12 @@
-"""Results of ``dmlc bench``, as a table and as plain data."""
+"""Results of ``dmlc bench``: the records of its document, and the same as a table."""
 
 from __future__ import annotations
 
-from msgspec import Struct, field
+from collections.abc import Iterable, Sequence
 
 from dmlc.cli.console import human_bytes
 from dmlc.cli.layout import table
 from dmlc.diagnostics.counted import counted
-from dmlc.ir import Dim
 from dmlc.ir.answers import Answer
 from dmlc.placement.node_placement import NodePlacement
 from dmlc.runtime.bench import NodeTime, WholeTime
@@ -18,43 +17,16 @@ _PROVIDERS = {"DmlExecutionProvider": "DirectML", "CPUExecutionProvider": "CPU"}
 _PLACES = {"provider": "DirectML", "cpu": "CPU"}
 
 
-class BenchRow(Struct, frozen=True):
-    """A node: what the report says of it (None for a target without one) and what ran (None where nothing did).
+class TimedNode(Answer, frozen=True, rename={"op": "operator", "alone": "alone_microseconds"}):
+    """A node: the place that the report predicts, and the provider that ran it.
 
-    ``inside`` is true for a node in a graph of another one, whose time includes it; ``alone`` are the microseconds of
-    the node as a model of its own, until the device is done.
+    ``inside`` is true for a node in a graph of another node, whose time includes it; ``alone_microseconds`` is the time
+    of the node as a model by itself, until the device is done. What is not known is null.
     """
 
     name: str
     op: str
     inside: bool
-    said: NodePlacement | None
-    ran: NodeTime | None
-    alone: float | None = None
-
-    @property
-    def predicted(self) -> str:
-        """Return the predicted device of the node; empty if the report has none."""
-        return "" if self.said is None else _PLACES.get(self.said.where, "")
-
-    @property
-    def provider(self) -> str:
-        return "" if self.ran is None else _PROVIDERS.get(self.ran.provider, self.ran.provider)
-
-    @property
-    def dispatches(self) -> int | None:
-        return None if self.said is None else _number(self.said.dispatches)
-
-    @property
-    def bytes(self) -> int | None:
-        return None if self.said is None else _number(self.said.bytes)
-
-
-class TimedNode(Answer, frozen=True, rename={"op": "operator", "alone": "alone_microseconds"}):
-    """A node: the place that the report predicts, and the provider that ran it."""
-
-    name: str
-    op: str
     predicted: str | None
     provider: str | None
     agrees: bool
@@ -81,9 +53,15 @@ class TimedModel(Answer, frozen=True):
     on_device: bool
     partitions: int | None
 
+    @property
+    def work(self) -> float:
+        """The microseconds of the model without those that a run costs anyway."""
+        return max(self.microseconds - self.idle_microseconds, 0.0)
+
 
 class DispatchModel(Answer, frozen=True, rename={"predicted": "predicted_us", "implied": "implied_dispatch_us"}):
-    """The estimate of the dispatch model; ``implied_dispatch_us`` is the time of a dispatch by the measurement."""
+    """The estimate of the dispatch model; ``implied_dispatch_us`` is the time of a dispatch by the measurement, if the
+    bytes took the estimated time."""
 
     dispatches: int | None
     bytes: int | None
@@ -95,7 +73,7 @@ class DispatchModel(Answer, frozen=True, rename={"predicted": "predicted_us", "i
 
 
 class BenchAnswer(Answer, frozen=True, rename={"backend": "provider", "rows": "nodes", "own": "put_in"}):
-    """The times of a model and of its nodes; ``sizes`` are the dims that were fixed to those of the data."""
+    """The times of a model and of its nodes; ``sizes`` are the dims that were fixed to the sizes of the data."""
 
     machine: str
     backend: str
@@ -108,55 +86,53 @@ class BenchAnswer(Answer, frozen=True, rename={"backend": "provider", "rows": "n
     model: DispatchModel
 
 
-def _number(value: Dim | None) -> int | None:
-    return value if isinstance(value, int) else None
+def timed_node(
+    name: str,
+    op: str,
+    said: NodePlacement | None,
+    ran: NodeTime | None,
+    alone: float | None,
+    *,
+    inside: bool,
+    backend: str,
+) -> TimedNode:
+    """The times of a node; it agrees unless DirectML was asked for and another provider ran it than the report says."""
+    predicted, amounts = (None, (None, None)) if said is None else (said.where, (said.dispatches, said.bytes))
+    provider, time = (None, None) if ran is None else (ran.provider, ran.microseconds)
+    agrees = backend != "dml" or ran is None or _place(predicted) in ("-", _ran(provider))
+    dispatches, moved = [value if isinstance(value, int) else None for value in amounts]
+    return TimedNode(name, op, inside, predicted, provider, agrees, dispatches, moved, time, alone)
 
 
-class Benchmark(Struct, frozen=True):
-    """All that was measured. ``sizes`` are the dims that were fixed to what was fed."""
+def _place(predicted: str | None) -> str:
+    return _PLACES.get(predicted or "", "-")
 
-    backend: str
-    machine: str
-    rounds: int
-    sizes: dict[str, int]
-    rows: list[BenchRow]
-    own: tuple[NodeTime, ...]
-    whole: WholeTime
-    partitions: int | None = None
-    notes: list[str] = field(default_factory=list)
 
-    @property
-    def disagreements(self) -> list[BenchRow]:
-        """The nodes that another provider ran than the report said; none where the CPU was asked for."""
-        if self.backend != "dml":
-            return []
-        return [row for row in self.rows if row.predicted and row.provider and row.predicted != row.provider]
+def _ran(provider: str | None) -> str:
+    return _PROVIDERS.get(provider or "", provider or "-")
 
-    @property
-    def dispatches(self) -> int | None:
-        return _sum([row.dispatches for row in self.rows])
 
-    @property
-    def bytes(self) -> int | None:
-        return _sum([row.bytes for row in self.rows])
-
-    @property
-    def work(self) -> float:
-        """The microseconds of the model without those that a run costs anyway."""
-        return max(self.whole.microseconds - self.whole.idle_microseconds, 0.0)
-
-    @property
-    def predicted(self) -> float | None:
-        if self.dispatches is None or self.bytes is None:
-            return None
-        return dispatch_cost().microseconds(self.dispatches, self.bytes)
-
-    @property
-    def implied(self) -> float | None:
-        """Microseconds a dispatch, if the bytes took what the data file says."""
-        if not self.dispatches or self.bytes is None:
-            return None
-        return max(self.work - self.bytes / dispatch_cost().bytes_per_us, 0.0) / self.dispatches
+def bench_answer(
+    backend: str,
+    machine: str,
+    rounds: int,
+    sizes: dict[str, int],
+    rows: list[TimedNode],
+    own: Iterable[NodeTime],
+    whole: WholeTime,
+    partitions: int | None = None,
+    notes: Sequence[str] = (),
+) -> BenchAnswer:
+    """The document about what was measured."""
+    cost, time = dispatch_cost(), TimedModel.of(whole, partitions=partitions)
+    dispatches, moved = _sum([row.dispatches for row in rows]), _sum([row.bytes for row in rows])
+    predicted = implied = None
+    if dispatches is not None and moved is not None:
+        predicted = cost.microseconds(dispatches, moved)
+        implied = max(time.work - moved / cost.bytes_per_us, 0.0) / dispatches if dispatches else None
+    model = DispatchModel.of(cost, dispatches=dispatches, bytes=moved, predicted=predicted, implied=implied)
+    added = [AddedNode.of(node) for node in own]
+    return BenchAnswer(machine, backend, rounds, sizes, list(notes), rows, added, time, model)
 
 
 def _sum(values: list[int | None]) -> int | None:
@@ -164,48 +140,45 @@ def _sum(values: list[int | None]) -> int | None:
     return sum(known) if len(known) == len(values) else None
 
 
-def benchmark_text(found: Benchmark) -> str:
+def benchmark_text(found: BenchAnswer) -> str:
     """The lines to paste into a report."""
-    wrong = found.disagreements
     rows = [["node", "operator", "predicted", "ran on", "dispatches", "bytes", "us", "us by itself", "us a dispatch"]]
     for row in found.rows:
-        mark = "  <- not as predicted" if row in wrong else ""
-        where = row.predicted or (row.said.where if row.said else "-")
-        rows.append([row.name, row.op, where, row.provider or "-", _text(row.dispatches), _size(row.bytes)])
-        rows[-1] += [_us(row.ran.microseconds if row.ran else None), _us(row.alone), _each(row) + mark]
-    for node in found.own:
-        ran = _PROVIDERS.get(node.provider, node.provider)
-        rows.append([node.name, node.op, "put in", ran, "-", "-", _us(node.microseconds), "-", "-"])
-    nodes = sum(row.ran.microseconds for row in found.rows if row.ran and not row.inside)
+        mark = "" if row.agrees else "  <- not as predicted"
+        where = _PLACES.get(row.predicted or "", row.predicted or "-")
+        each = _us(row.alone / row.dispatches) if row.alone is not None and row.dispatches else "-"
+        rows.append([row.name, row.op, where, _ran(row.provider), _text(row.dispatches), _size(row.bytes)])
+        rows[-1] += [_us(row.microseconds), _us(row.alone), each + mark]
+    own = [(node.name, node.op, _ran(node.provider), _us(node.microseconds)) for node in found.own]
+    rows += [[name, op, "put in", ran, "-", "-", time, "-", "-"] for name, op, ran, time in own]
+    nodes = sum(row.microseconds for row in found.rows if row.microseconds is not None and not row.inside)
     single = sum(row.alone for row in found.rows if row.alone is not None)
-    rows.append(["sum", "", "", "", _text(found.dispatches), _size(found.bytes), _us(nodes), _us(single), ""])
+    model = found.model
+    rows.append(["sum", "", "", "", _text(model.dispatches), _size(model.bytes), _us(nodes), _us(single), ""])
     return "\n".join([found.machine, *found.notes, "", table(rows, width=None) + _whole(found)])
 
 
-def _dispatches(number: int | None) -> str:
-    return f"{_text(number)} dispatch{'' if number == 1 else 'es'}"
-
-
-def _whole(found: Benchmark) -> str:
-    cost, time = dispatch_cost(), found.whole
+def _whole(found: BenchAnswer) -> str:
+    model, time = found.model, found.whole
     place = "" if time.on_device else ", with copies from and to the host"
     lines = [
-        f"whole model, fused{place}: {_us(time.microseconds)} us a run; {_us(found.work)} us without the "
+        f"whole model, fused{place}: {_us(time.microseconds)} us a run; {_us(time.work)} us without the "
         f"{_us(time.idle_microseconds)} us that a run of nothing takes",
     ]
-    if found.predicted is not None:
+    if model.predicted is not None:
+        dispatches = f"{_text(model.dispatches)} dispatch{'' if model.dispatches == 1 else 'es'}"
         lines.append(
-            f"dispatch.json says: {_dispatches(found.dispatches)} at {cost.dispatch_us:g} us and "
-            f"{_size(found.bytes)} at {cost.bytes_per_us:g} bytes/us, {_us(found.predicted)} us"
+            f"dispatch.json says: {dispatches} at {model.dispatch_us:g} us and "
+            f"{_size(model.bytes)} at {model.bytes_per_us:g} bytes/us, {_us(model.predicted)} us"
         )
-    if found.implied is not None:
+    if model.implied is not None:
         place = {"dml": "", "webgpu": " with WebGPU"}.get(found.backend, " on the CPU")
-        lines.append(f"measured{place}: {_us(found.implied)} us a dispatch, if the bytes take the estimated time")
-    if found.backend == "dml" and any(row.said for row in found.rows):
-        wrong = found.disagreements
-        said = counted(len(wrong), "node") + " not" if wrong else "every node"
+        lines.append(f"measured{place}: {_us(model.implied)} us a dispatch, if the bytes take the estimated time")
+    if found.backend == "dml" and any(row.predicted for row in found.rows):
+        wrong = sum(not row.agrees for row in found.rows)
+        said = counted(wrong, "node") + " not" if wrong else "every node"
         lines.append(f"placement: {said} where the report says")
-    elif found.partitions is not None:
+    elif time.partitions is not None:
         lines.append("placement: predicted for DirectML; the CPU was asked for")
     return "\n".join(lines) + "\n"
 
@@ -220,30 +193,3 @@ def _size(value: int | None) -> str:
 
 def _us(value: float | None) -> str:
     return "-" if value is None else f"{value:,.1f}"
-
-
-def _each(row: BenchRow) -> str:
-    return _us(row.alone / row.dispatches) if row.alone is not None and row.dispatches else "-"
-
-
-def bench_answer(found: Benchmark) -> BenchAnswer:
-    """Return the same as data."""
-    cost, wrong = dispatch_cost(), found.disagreements
-    nodes = [
-        TimedNode.of(
-            row,
-            predicted=row.said.where if row.said else None,
-            provider=row.ran.provider if row.ran else None,
-            agrees=row not in wrong,
-            microseconds=row.ran.microseconds if row.ran else None,
-        )
-        for row in found.rows
-    ]
-    sums = {"dispatches": found.dispatches, "bytes": found.bytes, "predicted": found.predicted}
-    return BenchAnswer.of(
-        found,
-        rows=nodes,
-        own=[AddedNode.of(node) for node in found.own],
-        whole=TimedModel.of(found.whole, partitions=found.partitions),
-        model=DispatchModel.of(cost, **sums, implied=found.implied),
-    )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dmlc.cli.bench_view import Benchmark, BenchRow, bench_answer, benchmark_text
+from dmlc.cli.bench_view import BenchAnswer, bench_answer, benchmark_text, timed_node
 from dmlc.cli.main import main
 from dmlc.placement.node_placement import NodePlacement
 from dmlc.runtime.bench import NodeTime, WholeTime
@@ -95,7 +95,7 @@ def test_a_missing_provider_says_what_to_install(bench: Run) -> None:
     assert json.loads(out)["diagnostics"][0]["code"] == "E0553"
 
 
-def measured() -> Benchmark:
+def measured() -> BenchAnswer:
     """As on a machine where one of two nodes ran elsewhere than the report said."""
     said = [
         NodePlacement("sum", "ReduceSum", "provider", "", dispatches=2, bytes=200_000),
@@ -107,9 +107,10 @@ def measured() -> Benchmark:
         NodeTime("cast", "Cast", "CPUExecutionProvider", 4.0),
         NodeTime("shape", "Shape", "CPUExecutionProvider", 1.0),
     ]
-    rows = [BenchRow(s.name, s.op, False, s, r, 24.0) for s, r in zip(said, ran, strict=True)]
+    pairs = zip(said, ran, strict=True)
+    rows = [timed_node(s.name, s.op, s, r, 24.0, inside=False, backend="dml") for s, r in pairs]
     own = (NodeTime("Memcpy_0", "MemcpyToHost", "DmlExecutionProvider", 9.0),)
-    return Benchmark("dml", "here", 5, {}, rows, own, WholeTime(71.0, 10.0, True), 1)
+    return bench_answer("dml", "here", 5, {}, rows, own, WholeTime(71.0, 10.0, True), 1)
 
 
 def test_a_node_that_ran_elsewhere_is_marked() -> None:
@@ -118,7 +119,7 @@ def test_a_node_that_ran_elsewhere_is_marked() -> None:
     assert marked == ["cast"]
     assert "placement: 1 node not where the report says" in text
     assert "Memcpy_0" in text
-    assert [node.agrees for node in bench_answer(measured()).rows] == [True, False, True]
+    assert [node.agrees for node in measured().rows] == [True, False, True]
 
 
 def test_what_a_dispatch_took() -> None:
@@ -127,9 +128,9 @@ def test_what_a_dispatch_took() -> None:
         ["24.0", "12.0"]
     ]
     bytes_us = 200_000 / dispatch_cost().bytes_per_us
-    assert found.work == 61.0
-    assert found.implied == pytest.approx((61.0 - bytes_us) / 3)
-    assert found.predicted == pytest.approx(3 * dispatch_cost().dispatch_us + bytes_us)
+    assert found.whole.work == 61.0
+    assert found.model.implied == pytest.approx((61.0 - bytes_us) / 3)
+    assert found.model.predicted == pytest.approx(3 * dispatch_cost().dispatch_us + bytes_us)
 
 
 @pytest.mark.skipif(has_directml(), reason="the provider is there")

@@ -9,7 +9,7 @@ _NAMES, __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "comparison": ("Comparison", "Difference", "Errors", "compare"),
-        "inputs": ("InputSpec", "Interface", "NoInputs", "breaking_inputs"),
+        "inputs": ("InputSpec", "Interface", "NoInputs"),
         "models": ("DEFAULT_CLASSES", "DEFAULT_INPUTS", "verify_graph", "verify_models", "verify_results"),
         "verdict": ("OutputReport", "Verdict"),
     },

@@ -7,7 +7,6 @@ from dmlc.verifying.comparison import compare as compare
 from dmlc.verifying.inputs import InputSpec as InputSpec
 from dmlc.verifying.inputs import Interface as Interface
 from dmlc.verifying.inputs import NoInputs as NoInputs
-from dmlc.verifying.inputs import breaking_inputs as breaking_inputs
 from dmlc.verifying.models import DEFAULT_CLASSES as DEFAULT_CLASSES
 from dmlc.verifying.models import DEFAULT_INPUTS as DEFAULT_INPUTS
 from dmlc.verifying.models import verify_graph as verify_graph
@@ -27,7 +26,6 @@ __all__ = [
     "NoInputs",
     "OutputReport",
     "Verdict",
-    "breaking_inputs",
     "compare",
     "verify_graph",
     "verify_models",

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dmlc.ir import Array, Condition, Dim, ForeignType, evaluate
+from dmlc.ir import Array, Condition, Dim, evaluate
 from dmlc.ir.dim import Interval
 from dmlc.ops.ranges import Range, into_range, of_indices
 from dmlc.verifying.patterns import FROM_THE_END, PATTERNS, Pattern, fill
@@ -129,46 +129,6 @@ class Interface:
                 specs = [replace(s, limit=limit, wraps=False, value=value) if s.is_integer else s for s in self.inputs]
                 out.append(replace(self, inputs=tuple(specs)))
         return out
-
-
-def interface_of(signature: Any, limits: Mapping[str, Dim] | None = None) -> Interface:
-    """The interface that a signature says: ``inputs`` (name and type), and where it has them ``bounds``,
-    ``conditions`` and the names of ``optional`` inputs. Raises ``NoInputs`` for a type that has no data."""
-    if isinstance(signature, Interface):
-        return signature
-    specs = []
-    for name, type_ in signature.inputs:
-        if name in getattr(signature, "optional", ()):
-            continue
-        if isinstance(type_, ForeignType):
-            raise NoInputs(f"input {name} is not a tensor of a dtype that numbers are made up for")
-        promised = getattr(signature, "ranges", {}).get(name)
-        limit = (limits or {}).get(name)
-        specs.append(InputSpec(name, type_.dtype.long_name, tuple(type_.shape), limit, range=promised))
-    bounds = dict(getattr(signature, "bounds", {}))
-    return Interface(tuple(specs), bounds, tuple(getattr(signature, "conditions", ())))
-
-
-def breaking_inputs(
-    signature: Any,
-    count: int,
-    seed: int,
-    *,
-    limits: Mapping[str, Dim] | None = None,
-    bindings: Sequence[Binding] | None = None,
-) -> list[Feeds]:
-    """``count`` inputs for a model, the same for the same seed; a larger count only adds some.
-
-    ``signature`` is an ``Interface``, or has ``inputs``, ``bounds``, ``conditions`` and ``optional``. ``limits`` are
-    the sizes that inputs are indices into. Raises ``NoInputs`` where no sizes or no data are found.
-    """
-    interface = interface_of(signature, limits)
-    if bindings is None:
-        chosen = list(islice(interface.bindings(seed), SIZES))
-        chosen += interface.empty_bindings(chosen[0])[:1]
-    else:
-        chosen = list(bindings)
-    return [interface.feeds(chosen, number, seed) for number in range(count)]
 
 
 def pattern_of(number: int) -> Pattern:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,20 @@ import dmlc
 from dmlc.diagnostics import Source
 from dmlc.ir import symbol
 from dmlc.text import load
-from dmlc.verifying import InputSpec, Interface, NoInputs, breaking_inputs
+from dmlc.verifying import InputSpec, Interface, NoInputs
 from dmlc.verifying.graph_subject import GraphSubject
+from dmlc.verifying.inputs import SIZES, Feeds
 from dmlc.verifying.patterns import PATTERNS
 from tests.rows import each_row
 
 COUNT = len(PATTERNS)
 KINDS = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+
+
+def breaking_inputs(interface: Interface, count: int, seed: int) -> list[Feeds]:
+    chosen = list(islice(interface.bindings(seed), SIZES))
+    chosen += interface.empty_bindings(chosen[0])[:1]
+    return [interface.feeds(chosen, number, seed) for number in range(count)]
 
 
 def feeds(kind: str, shape: tuple[Any, ...] = (6, 5), count: int = COUNT, seed: int = 0, **spec: Any) -> list[Any]:

@@ -127,7 +127,7 @@ def _rounding(noise: Noise, *, wide: bool) -> Change:
     def rounded(node: Node, operands: Sequence[Array | None], results: tuple[Array, ...]) -> tuple[Array, ...]:
         key = op_key(getattr(node.attributes, "op_type", node.op.name))
         if key not in EXACT_OPS and key not in JUMPS:
-            results = tuple([noise.result(node.op, operands, array) for array in results])
+            results = tuple([noise.result(node, operands, array) for array in results])
         return tuple(map(_wide, results)) if wide else results
 
     return rounded

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from dmlc.ir import Array, Operation
+from dmlc.ir import Array, Node
 from dmlc.ops.elementwise import ELU, GELU, HARD_SIGMOID, SIGMOID, SILU, SOFTPLUS, UNARY
+from dmlc.ops.normalize import LAYER_NORM, MEAN_VARIANCE_NORM
 from dmlc.verifying.inputs import Feeds
 
 #: The most units in the last place of a move.
@@ -27,6 +28,8 @@ _PARTS = 64
 _GOLDEN: dict[int, Any] = {2: np.uint16(0x9E37), 4: np.uint32(0x9E3779B1), 8: np.uint64(0x9E3779B97F4A7C15)}
 #: Functions whose kernels add numbers of the size of 1 or of the operand: that is how exact their results are.
 _CANCELLING = (ELU, GELU, HARD_SIGMOID, SIGMOID, SILU, SOFTPLUS)
+#: Normalizations that take a mean away.
+_CENTRING = (LAYER_NORM, MEAN_VARIANCE_NORM)
 #: Functions that kernels compute of vectors in one way, and of the numbers left over in another: equal operands may
 #: give results that differ by where they stand.
 _APPROXIMATE = frozenset(op.name.replace("_", "") for op in UNARY if op.rounding == "approximate")
@@ -78,17 +81,33 @@ class Noise:
             inside = np.clip(wide, np.longdouble(limits.min), np.longdouble(limits.max)).astype(x.dtype)
         return np.where(np.isfinite(x), inside, x)
 
-    def result(self, op: Operation, operands: Sequence[Array | None], x: Any) -> Any:
-        """A float result of an operation as another kernel might give it."""
+    def result(self, node: Node, operands: Sequence[Array | None], x: Any) -> Any:
+        """A float result of a node as another kernel might give it."""
         if not isinstance(x, np.ndarray | np.generic) or x.dtype.kind != "f" or not x.size:
             return x
-        x = np.asarray(x)
+        x, op = np.asarray(x), node.op
         places = places_of_kernels(op.name, operands, x)
         with np.errstate(all="ignore"):
             if op in _CANCELLING and operands[0] is not None:
                 size = np.maximum(np.abs(x), np.clip(np.abs(operands[0]), 1, 32))
+            elif op in _CENTRING and x.dtype != np.float16:  # which is centred in f32
+                size = np.maximum(np.abs(x), _size_in_groups(node.attributes, operands))
+            else:
+                size = None
+            if size is not None:
                 return np.asarray(x + self.units(x, places) * np.finfo(x.dtype).eps * size).astype(x.dtype)
             return np.asarray(x * self.factors(x, terms_of(op.name, operands, x), places))
+
+
+def _size_in_groups(attributes: Any, operands: Sequence[Array | None]) -> Any:
+    """The largest number of each group of a normalization, in units of its results: so large are the numbers that are
+    rounded before the mean is taken away."""
+    x, *scale = [operand for operand in operands if operand is not None]
+    axes = attributes.axes if hasattr(attributes, "axes") else tuple(range(attributes.axis, x.ndim))
+    top = np.abs(x).max(axis=axes, keepdims=True, initial=0)
+    if not getattr(attributes, "variance", True):
+        return top
+    return top / np.sqrt(x.var(axis=axes, keepdims=True) + attributes.epsilon) * np.abs(scale[0] if scale else 1)
 
 
 def terms_of(op: str, operands: Sequence[Array | None], x: Array) -> int:

@@ -320,7 +320,7 @@ def _out_of_range(step: TraceStep, carried: _Carried) -> Iterator[UndefinedEleme
     """Overflows, also those in another order, infinities at a 0 of either sign, and numbers that vanished."""
     operands = list(step.floats())
     for number, made in enumerate(step.results):
-        if made is None or made.dtype.kind != "f" or not made.size or not operands:
+        if made is None or made.dtype.kind != "f" or not made.size or not any(x.size for x in operands):
             continue
         found, limits = departures(step, made), np.finfo(made.dtype)
         infinite = np.isinf(made) & ~found.overflowed & ~found.pole & ~found.undefined

@@ -113,6 +113,26 @@ def test_where_places_of_nan_are_compared_each_may_win() -> None:
     assert judged(subject, one, {"y": ~subject.run(one)["y"]}) == {"y": "different"}
 
 
+def test_a_kernel_rounds_before_it_takes_a_mean_away() -> None:
+    """Numbers that are nearly equal lose digits in the mean, and so in their deviation."""
+    text = """model m(x: f32[3]) -> (y) {
+    c = layer_norm(x, x, x)
+    y = reduce_mean((c - reduce_mean(c)) ** 2)
+    return y
+}"""
+    subject = GraphSubject(dmlc.compile(Source("m.dml", text), target="onnx").source_graph)
+    for x, status in (([19482.691, 19484.541, 19483.65], "within"), ([-1.2, 1, 0.3], "different")):
+        feeds = {"x": np.array(x, np.float32)}
+        assert judged(subject, feeds, {"y": subject.run(feeds)["y"] * np.float32(1.001)}) == {"y": status}
+
+
+def test_a_result_over_nothing_does_not_overflow() -> None:
+    text = """<ir_version: 8, opset_import: ["": 13]> g (float[3, 0] x) => (float[1, 1] y)
+    { c = ReduceMax <axes = [0]> (x) m = ReduceMax <axes = [1]> (c) y = Relu (m) }"""
+    subject, feeds = OnnxSubject(parser.parse_model(text)), {"x": np.zeros((3, 0), np.float32)}
+    assert judged(subject, feeds, {"y": np.full((1, 1), -np.inf, np.float32)}) == {"y": "unspecified"}
+
+
 def test_a_log_softmax_of_an_infinity_may_be_nan() -> None:
     """A relu makes 0 of the -infinity that x less the logarithm of the sum is."""
     text = """<ir_version: 8, opset_import: ["": 17]> g (float[N, 3] x) => (float[N, 3] y)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -69,10 +70,13 @@ def _text(entry: AttributeProto, rank: int | None) -> str:
         value %= rank
     elif rank and entry.name == "axes" and entry.type == AttributeProto.INTS:
         value = [axis % rank for axis in value]
-    return str([_word(x) for x in value] if isinstance(value, (list, tuple)) else _word(value))
+    text = str([_word(x) for x in value] if isinstance(value, (list, tuple)) else _word(value))
+    return text if text.isprintable() else repr(text)
 
 
 def _word(value: Any) -> Any:
+    if hasattr(value, "SerializeToString"):  # a sparse tensor, or one of several tensors
+        return f"#{sha256(value.SerializeToString(deterministic=True)).hexdigest()[:12]}"
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -170,6 +171,14 @@ def test_changed_attribute_shows_both_values() -> None:
     lines = "-n = LayerNormalization(m, s, b)\n+n = LayerNormalization<epsilon=0.001>(m, s, b)"
     assert (changed(found), found.removed, found.added, found.initializers) == (lines, 1, 1, ())
     assert found.headline() == "different: 1 node removed, 1 node added"
+
+
+@pytest.mark.parametrize("value", ["one\ntwo", [numpy_helper.from_array(np.ones(2, np.float32))]])
+def test_an_attribute_of_any_type_is_one_line(value: Any) -> None:
+    a, b = layer(), layer()
+    node(b, "Relu").attribute.append(onnx.helper.make_attribute("own", value))
+    removed, added = changed(dmlc.diff(a, b)).split("\n")
+    assert (removed, added[:14], added[-3:]) == ("-r = Relu(n)", "+r = Relu<own=", "(n)")
 
 
 def test_changed_operand() -> None:

@@ -8,10 +8,10 @@ import numpy as np
 import onnx
 import pytest
 from models.fixture_parameters import parameters
-from onnx import ModelProto, numpy_helper
 
 import dmlc
 from tools.fixture_folder import PARTS
+from tools.planted_faults import planted
 
 #: One of each kind: attention, convolutions, selections, recurrences, trees of other domains, operators without names.
 NAMES = (
@@ -26,28 +26,6 @@ NAMES = (
     "gpt2.ts13",
 )
 PATHS = [found for part in PARTS for found in parameters(part) if str(getattr(found, "id", "")).endswith(NAMES)]
-
-
-def planted(model: ModelProto, kind: str) -> list[str]:
-    """Break a weight, an epsilon or an axis; the names of the nodes that are wrong then, none without such a place."""
-    if kind == "weight":
-        floats = [t for t in model.graph.initializer if t.data_type == onnx.TensorProto.FLOAT and len(t.dims) >= 2]
-        if not floats:
-            return []
-        tensor = floats[len(floats) // 2]
-        array = numpy_helper.to_array(tensor).copy()
-        array.reshape(-1)[array.size // 3] += np.float32(1e-2)
-        tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
-        return [node.name for node in model.graph.node if tensor.name in node.input]
-    for node in model.graph.node:
-        for entry in node.attribute:
-            if kind == "epsilon" and entry.name == "epsilon":
-                entry.f *= 1000
-                return [node.name]
-            if kind == "axis" and entry.name == "axis" and node.op_type in ("Softmax", "ArgMax", "LogSoftmax"):
-                entry.i = -2 if entry.i == -1 else 1 if entry.i == 0 else 0
-                return [node.name]
-    return []
 
 
 @pytest.mark.parametrize("path", PATHS or parameters("whole"))

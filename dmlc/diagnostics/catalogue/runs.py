@@ -203,11 +203,12 @@ $ dmlc verify model.onnx fused.onnx
 MODELS_DIFFER = declare(
     "E0564",
     "the models differ",
-    """`diff` found a difference between two models or programs: operators, initializers, types, opsets or metadata. The
-    lines before the verdict list them. Names of inner values and the order of nodes are not differences.""",
+    """`diff` found a difference between two models or programs: nodes, initializers, inputs, outputs, opsets or
+    metadata. The lines before the verdict are a diff of both as text. Names of inner values and the order of nodes are
+    not differences.""",
     example="""
 $ dmlc diff model.onnx other.onnx
-error[E0564]: different: 1 operator changed
+error[E0564]: different: 1 node removed, 1 node added
 """,
     fixed="$ dmlc diff model.onnx copy_of_model.onnx",
     program=False,

@@ -124,7 +124,7 @@ def compare(a: Path, b: Path) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="tools.planted_faults")
+    parser = argparse.ArgumentParser("python -m tools.planted_faults", description=__doc__)
     parser.add_argument("out", type=Path)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--compare", action="store_true")

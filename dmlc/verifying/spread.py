@@ -107,7 +107,8 @@ class ResultSpread:
         if not samples:
             return np.zeros(a.shape, bool)
         if a.dtype.kind != "f":
-            return np.asarray(np.logical_or.reduce([sample != a for sample in samples]))
+            same = np.equal(a, b) if np.shape(b) == a.shape else np.zeros(a.shape, bool)
+            return np.asarray(np.logical_or.reduce([same, *(sample != a for sample in samples)]))
         with np.errstate(all="ignore"):
             apart = [np.abs(sample.astype(np.float64) - a.astype(np.float64)) for sample in samples]
             # nothing is promised if the original is a number in one sample and not in another

@@ -113,6 +113,19 @@ def test_where_places_of_nan_are_compared_each_may_win() -> None:
     assert judged(subject, one, {"y": ~subject.run(one)["y"]}) == {"y": "different"}
 
 
+def test_a_comparison_of_f16_that_a_runtime_keeps_in_f32() -> None:
+    """ONNX Runtime has Min of f16 at opset 13, and compares its result with a number that it did not round to f16."""
+    text = """<ir_version: 8, opset_import: ["": %d]> g (float x) => (bool y) <float c = {30000}>
+    { h = Cast <to = 10> (x) k = Cast <to = 10> (c) m = Min (h, k) y = Less (m, h) }"""
+    old, new = (OnnxSubject(parser.parse_model(text % opset)) for opset in (11, 13))
+    feeds = {"x": np.array(-19483.764, np.float32)}
+    own, other = old.run(feeds), new.run(feeds)
+    assert own["y"] != other["y"]
+    (found,) = compare(own, other).values()
+    terms = Terms(classes(REASSOCIATES), {}, None, frozenset())
+    assert Judge(old, new, feeds, own, terms).judge(found, other["y"])[0] == "within"
+
+
 def test_a_kernel_rounds_before_it_takes_a_mean_away() -> None:
     """Numbers that are nearly equal lose digits in the mean, and so in their deviation."""
     text = """model m(x: f32[3]) -> (y) {

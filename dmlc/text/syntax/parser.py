@@ -60,7 +60,9 @@ def parse_tokens(lexed: Lexed, limits: Limits = DEFAULTS) -> Program:
         except SyntaxProblem as problem:
             first = [problem.diagnostic]
     # Statement by statement the same mistake is found again, and the others with it.
-    raise together([*lexed.problems, *_Search(lexed.tokens, limits).problems] or first)
+    search = _Search(lexed.tokens, limits)
+    brackets = [found for found in lexed.problems if _place(found) not in search.ends]
+    raise together([*brackets, *search.problems] or first)
 
 
 def _run(start: str, tokens: Sequence[Token], limits: Limits, behind: Callable[[], Sequence[Token]] = tuple) -> Any:
@@ -97,6 +99,8 @@ class _Search:
         self.results: list[str] = []  # the results that its head names
         self.is_whole = False  # all of them were understood
         self.inner = 0  # braces inside the block, where none belong
+        self.is_bare = False  # its head has no brace, which is reported
+        self.ends: set[tuple[int, int]] = set()  # the places of braces that end such a block
         piece: list[Token] = []
         for self.place, token in enumerate(tokens, 1):
             piece.append(token)
@@ -118,7 +122,11 @@ class _Search:
         if start != "statement":
             # The block of a head without a brace is taken to follow. The lexer has reported a block that is still open.
             self.block = [] if start in ("def_head", "model_head") else None
-            self.is_whole, self.inner = opens, 0
+            self.is_whole, self.inner, self.is_bare = opens, 0, not opens
+        elif self.block is not None and self.is_bare and first.text == "}":
+            self.ends.add((first.line, first.column))
+            self.block = None
+            return
         elif self.block is None:
             self.outside(first, opens)
             return

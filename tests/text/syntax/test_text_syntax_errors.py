@@ -68,6 +68,8 @@ from tests.rows import each_row
         (in_model("y = {x}", "return y"), [("E0101", 2, 9)]),
         ("model m(x: f32[3]) -> (y) {\n    return x\n", [("E0104", 1, 27)]),
         ("model m(x: f32[3]) -> (y) {\n    return x\n}\n}\n", [("E0104", 4, 1)]),
+        ("model m(x: f32[3]) -> (y)\n    return x\n}\n", [("E0101", 1, 26)]),
+        ("model m(x: f32[3]) -> (y)\n    return x\n}\n}\n", [("E0101", 1, 26), ("E0104", 4, 1)]),
         ("model m(x: f32[3] -> (y) {\n    return x\n}\n", [("E0104", 1, 8)]),
         ("model m(x: f32[3]) -> (y) {\n    return x\n} dim a in 1..2\n", [("E0101", 3, 3)]),
         ("if x {\n    y = 1\n}\n", [("E0101", 1, 1)]),

@@ -8,7 +8,7 @@ import time
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 
-from dmlc.api.tuning import processor_name
+from dmlc.runtime.devices import processor_name
 
 _LIBRARIES = ("dmlc", "onnxruntime", "onnx", "numpy", "lark", "onnxsim", "onnxslim", "jax", "torch", "numba")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from dmlc import api
+from dmlc.api.checked_probe import checked_probe
 from dmlc.api.chosen_options import require_options
 from dmlc.api.chosen_target import check_feature_level, chosen_target
 from dmlc.api.program import Program, emitted
@@ -124,7 +125,8 @@ def _placement(
     types = None if program is None else types_by_name(program.source_graph)
     shapes, binding = checked_shapes(options.get("shapes")), checked_binding(options.get("bind"))
     binding = importers.fix_shapes(model, shapes, binding)
-    return placement(model, goal, feature_level=level, binding=binding, types=types)
+    probe = checked_probe(options.get("probed"))
+    return placement(model, goal, feature_level=level, binding=binding, types=types, probe=probe)
 
 
 def _loaded(source: ProgramSource, program: Program, *, strict: bool) -> CheckResult:

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from dmlc.api.arguments import checked_argument
+from dmlc.api.checked_probe import checked_probe
 from dmlc.api.chosen_target import chosen_target
 from dmlc.diagnostics import did_you_mean, fail
 from dmlc.diagnostics.catalogue import runs as codes
@@ -19,6 +20,7 @@ from dmlc.passes.inventory import chosen_rules
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES
 from dmlc.passes.options import OPTIONS, Options
 from dmlc.runtime.binding import checked_binding
+from dmlc.runtime.devices import BACKEND_OF
 from dmlc.runtime.profiles import checked_profiles
 from dmlc.targets import Target
 
@@ -26,6 +28,7 @@ from dmlc.targets import Target
 _CHECKS: Mapping[str, Callable[[Any], Any]] = {
     "bind": checked_binding,
     "limits": Limits.of,
+    "probed": checked_probe,
     "ranges": checked_ranges,
     "shapes": checked_shapes,
 }
@@ -88,5 +91,7 @@ def _check_together(options: Options) -> None:
         message = "exact and accumulate=f32 contradict each other: results are rounded at other places"
     elif options.fuse and (options.target.provider is None or not options.target.own_schemas):
         message = f"target {options.target.name} has no operator for attention: fuse=attention is for DirectML"
+    elif options.probed is not None and options.probed.provider != BACKEND_OF.get(options.target.provider):
+        message = f"probed has rows of {options.probed.provider}, and target {options.target.name} runs elsewhere"
     if message:
         raise fail(codes.UNKNOWN_CHOICE, message, exit_code=2)

@@ -15,6 +15,7 @@ def compile(
     target: TargetName | Target = "directml",
     feature_level: FeatureLevel | None = None,
     opset: int | None = None,
+    probed: str | os.PathLike[str] | None = None,
     bind: Mapping[str, int] | None = None,
     shapes: Mapping[str, Sequence[int | None]] | None = None,
     ranges: Mapping[str, tuple[float, float]] | None = None,
@@ -45,6 +46,7 @@ def compile(
         target: directml, cpu, onnx or numpy (default: directml)
         feature_level: DirectML's feature level to rely on
         opset: the ONNX opset to emit (default: the target's)
+        probed: take what dmlc doctor --probe wrote of a device before the tables of the package
         bind: fix a dynamic size
         shapes: fix the sizes of an input, or its rank; _, in Python None, leaves a size dynamic
         ranges: promise that every element of an input is within these bounds and not NaN, for rewrites

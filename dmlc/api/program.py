@@ -175,7 +175,8 @@ class Program(Shown):
         level = feature_level or self.target.feature_level or ""
         if level not in self._placements:
             made = self._emitted("onnx")
-            self._placements[level] = placement(made.payload, self.target, feature_level=level, types=made.types)
+            given: dict[str, Any] = {"types": made.types, "probe": self._options.probed}
+            self._placements[level] = placement(made.payload, self.target, feature_level=level, **given)
         return self._placements[level]
 
     def losses(self) -> tuple[int, int]:

@@ -7,8 +7,6 @@ lowering takes at these sizes.
 from __future__ import annotations
 
 import math
-import os
-import platform
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
@@ -25,7 +23,6 @@ from dmlc.codegen.artifact import Artifact
 from dmlc.diagnostics import DmlcError, fail
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.diagnostics.counted import counted
-from dmlc.diagnostics.libraries import require
 from dmlc.diagnostics.steps import step
 from dmlc.ir import Dim, Graph, Node, TensorType, Value
 from dmlc.passes.choose_lowering.plan import Standing
@@ -33,18 +30,15 @@ from dmlc.passes.options import Options
 from dmlc.passes.pipeline import run_passes
 from dmlc.placement.report import placement
 from dmlc.runtime import files
-from dmlc.runtime.directml_device import directml_device
+from dmlc.runtime.devices import BACKEND_OF, device_name, runtime_version
 from dmlc.runtime.ort_model import OrtModel
 from dmlc.runtime.random_feeds import random_feeds
 from dmlc.runtime.runnable import NoEvidence, RunFailed
-from dmlc.runtime.session import session_options
-from dmlc.runtime.webgpu import on_software, webgpu_device_facts
+from dmlc.runtime.webgpu import on_software
 from dmlc.targets import Target
 from dmlc.verifying.comparison import DIFFERENT, compare_values
 from dmlc.verifying.tolerance import EXACT
 
-#: The execution provider of a target, and the backend that runs it.
-_BACKENDS = {None: "cpu", "dml_ep": "dml", "webgpu_ep": "webgpu"}
 #: Attributes that no lowering depends on.
 _IDLE = ("dtype", "keepdims")
 #: A difference of less is none, however still the machine was.
@@ -234,7 +228,9 @@ def _faults(artifact: Artifact, options: Options) -> tuple[int, int]:
     if options.target.provider is None:
         return 0, 0
     level = options.target.feature_level or ""
-    report = placement(artifact.payload, options.target, feature_level=level, types=artifact.types)
+    report = placement(
+        artifact.payload, options.target, feature_level=level, types=artifact.types, probe=options.probed
+    )
     return sum(fault.effect in ("fails", "wrong") for _, fault in report.findings), report.count("cpu")
 
 
@@ -248,16 +244,15 @@ def _backend(target: Target) -> str:
     """The backend that runs a target's lowerings. Raises ``DmlcError`` E0556 (exit code 2) for one without lowerings
     to choose from."""
     if target.code == "onnx" and (target.provider is not None or target.costs is not None):
-        return _BACKENDS[target.provider]
+        return BACKEND_OF[target.provider]
     message = f"target {target.name} names no execution provider to time lowerings on"
     raise fail(codes.UNKNOWN_CHOICE, message, help="tune and tuning are for directml and cpu", exit_code=2)
 
 
 def _this_device(backend: str) -> Times:
     """No rows yet, of this machine's device. Raises ``DmlcError`` E0553, E0560."""
-    library = require("onnxruntime")
     try:
-        session_options(backend)
+        device = device_name(backend)
         if backend == "webgpu" and on_software():
             raise fail(
                 codes.NO_BACKEND, "the WebGPU device is a driver that computes on the CPU, whose times say nothing"
@@ -265,18 +260,4 @@ def _this_device(backend: str) -> Times:
     except DmlcError as error:
         message = error.diagnostics[0].message
         raise fail(codes.NO_BACKEND, message, help="--tuning FILE takes the times of a machine that has it") from None
-    device = f"{processor_name()}, {counted(os.cpu_count() or 1, 'thread')}"
-    if backend == "webgpu":
-        device = webgpu_device_facts().vendor
-    elif backend == "dml":
-        device = directml_device(bundled=None).adapter or "DirectML"
-    return Times(provider=backend, device=device, onnxruntime=str(library.__version__))
-
-
-def processor_name() -> str:
-    """The name of this machine's processor."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+    return Times(provider=backend, device=device, onnxruntime=runtime_version())

@@ -44,14 +44,33 @@ class DoctorAnswer(TypedDict):
     advice: list[str]
 
 
-ANSWERS = (DoctorAnswer,)
+def answers() -> tuple[type, ...]:
+    """Return the records of the documents."""
+    from dmlc.cli.probe_view import ProbeAnswer
+
+    return DoctorAnswer, ProbeAnswer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("probe")
+    group.add_argument(
+        "--probe",
+        nargs="?",
+        const="",
+        metavar="MODEL",
+        help="run each node of a model alone on the device, or each operator of the package's table",
+    )
+    group.add_argument("--backend", choices=("dml", "webgpu", "cpu"), help="the provider (default: dml, or else cpu)")
+    group.add_argument("-o", "--output", metavar="OUT", help="the file of the rows (default: MODEL.probe.json)")
+    group.add_argument("--force", action="store_true", help="also run what is known to end the process")
     add_report_options(parser)
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
+    if args.probe is not None:
+        from dmlc.cli.probe_view import show_probe
+
+        return show_probe(args, console)
     versions, errors = _libraries()
     runtimes = runtime_distributions()
     providers = [] if _RUNTIME in errors else list(require(_RUNTIME).get_available_providers())

@@ -107,6 +107,15 @@ class Options(Struct, frozen=True, kw_only=True):
     opset: Annotated[int, Option(_TARGET, "the ONNX opset to emit (default: the target's)", "17")] = field(
         default_factory=lambda: load_target("directml").opset
     )
+    probed: Annotated[
+        Any,
+        Option(
+            _TARGET,
+            "take what dmlc doctor --probe wrote of a device before the tables of the package",
+            "probe.json",
+            accepts=str | os.PathLike[str],
+        ),
+    ] = None
     bind: Annotated[Mapping[str, int], Option(_SIZES, "fix a dynamic size", "N=4", common=True)] = {}
     shapes: Annotated[
         Mapping[str, FixedShape],
@@ -197,7 +206,7 @@ class Options(Struct, frozen=True, kw_only=True):
         """The options that rewrites depend on, beside the target and the opset: plain data, which a ledger keeps."""
         groups = (_TARGET, _SIZES, REWRITES, NUMBERS)
         names = [option.name for option in OPTIONS.values() if option.group in groups]
-        elsewhere = ("target", "opset", "profiles", "tuning")  # the ledger has the lowerings, and no path
+        elsewhere = ("target", "opset", "profiles", "tuning", "probed")  # the ledger has the lowerings, and no path
         found = {name: _plain(getattr(self, name)) for name in names if name not in elsewhere}
         found["feature_level"] = self.target.feature_level
         return found | ({"decompose": sorted(self.decompose)} if self.decompose else {})

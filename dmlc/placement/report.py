@@ -15,7 +15,7 @@ from dmlc.diagnostics.shown import Shown
 from dmlc.inference.model_facts import GraphFacts, facts_of_model
 from dmlc.inference.open_sizes import open_inputs
 from dmlc.ir import Dim, TensorType
-from dmlc.onnx_schema.domains import imported_versions, operator_of
+from dmlc.onnx_schema.domains import imported_versions, operator_of, plain_domain
 from dmlc.onnx_schema.nested import graphs_of, holds_graphs
 from dmlc.placement.costs import node_bytes, node_dispatches, total
 from dmlc.placement.faults import surroundings
@@ -24,6 +24,7 @@ from dmlc.placement.node import CPU, FOLDED, PROVIDER, UNKNOWN, Finding, Looked,
 from dmlc.placement.node_counts import is_constant
 from dmlc.placement.node_placement import NodePlacement, hangs_on
 from dmlc.placement.partition import Partitions
+from dmlc.placement.probed import Probe
 from dmlc.placement.transfers import PlacedGraph, PlacedNode, Transfer, transfers
 from dmlc.placement.values import ValueScope, told_names
 from dmlc.targets import Target
@@ -119,17 +120,19 @@ def placement(
     feature_level: str | None = None,
     binding: Mapping[str, int] | None = None,
     types: Mapping[str, TensorType] | None = None,
+    probe: Probe | None = None,
 ) -> Placement:
     """Report where the nodes of a model run on a target that names a provider. The model is not changed.
 
     ``binding`` fixes dims by name. ``types`` are the types of values that the caller knows better than ONNX's
-    inference. Raises ``DmlcError`` E0590 for a broken data file, ``ValueError`` for a target without a provider.
+    inference. Rows of a ``probe`` count before the tables. Raises ``DmlcError`` E0590 for a broken data file,
+    ``ValueError`` for a target without a provider.
     """
     known = facts_of_model(model, types, binding)
     opsets = imported_versions(model.opset_import)
     capabilities = Capabilities(target, opsets.get("", 0), _options(model, target))
     level = target.feature_level and (feature_level or target.feature_level)
-    work = _PlacementRun(capabilities, level or "", opsets)
+    work = _PlacementRun(capabilities, level or "", opsets, probe)
     placed = work.graph(known.graph, known.facts, None, "")
     levels = [node.level for node in work.nodes if node.level] + [least_feature_level()]
     most = max(levels, key=level_key) if level else None
@@ -198,6 +201,7 @@ class _PlacementRun(Struct):
     capabilities: Capabilities
     level: str
     opsets: Mapping[str, int]
+    probe: Probe | None = None
     nodes: list[NodePlacement] = field(default_factory=list)
     partitions: int = 0
     scalars: dict[str, FloatScalar] = field(default_factory=dict)
@@ -282,6 +286,8 @@ class _PlacementRun(Struct):
 
     def _look(self, node: NodeProto, scope: ValueScope) -> _Seen:
         looked = look_up(node, scope, self.capabilities, self.level, self.opsets)
+        if self.probe is not None:
+            looked = self.probe.over(node, self.opsets.get(plain_domain(node.domain), 0), scope.facts, looked)
         provider = self.capabilities.provider
         bytes = node_bytes(node, scope, provider) if looked.where in (CPU, PROVIDER) else 0
         dispatches = node_dispatches(node, scope, provider) if looked.where == PROVIDER and not looked.host else 0

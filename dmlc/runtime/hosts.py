@@ -61,6 +61,8 @@ class WorkerProcess:
 
     def __init__(self) -> None:
         self._worker = SESSIONS
+        #: The seconds that a request may take.
+        self.limit = TIME_LIMIT
         self._lock = threading.RLock()
         #: Sessions that nobody uses any more. They are sent with the next request: a finalizer may run at any moment.
         self._gone: list[int] = []
@@ -81,7 +83,7 @@ class WorkerProcess:
         with self._lock:
             self.start()
             gone, self._gone[:] = list(self._gone), []
-            status, answer = self._exchange(TIME_LIMIT, (gone, memory, what, *arguments))
+            status, answer = self._exchange(self.limit, (gone, memory, what, *arguments))
         if status == "no provider":
             raise no_provider(answer)
         if status != "fine":

@@ -40,7 +40,7 @@ RECORDED = [
     option.name
     for option in OPTIONS.values()
     if option.group in ("target", "sizes and ranges", REWRITES, NUMBERS)
-    and option.name not in ("target", "opset", "profiles", "tuning")
+    and option.name not in ("target", "opset", "profiles", "tuning", "probed")
 ]
 FLAGS = [option for option in OPTIONS.values() if option.flag]
 

@@ -165,7 +165,7 @@ def test_without_the_device_nothing_is_timed(monkeypatch: pytest.MonkeyPatch) ->
             compiled(target="directml")
         (problem,) = caught.value.diagnostics
         assert problem.code.id == "E0553" and "--tuning FILE" in (problem.help or "")
-    monkeypatch.setattr(tuning, "session_options", lambda _: None)
+    monkeypatch.setattr(tuning, "device_name", lambda _: "")
     monkeypatch.setattr(tuning, "on_software", lambda: True)
     with pytest.raises(DmlcError, match="whose times say nothing"):
         tuning._this_device("webgpu")

@@ -79,6 +79,7 @@ COMMANDS = [
     *("explain f16", "explain +", "explain directml", "explain cpu", "explain fold", "explain written-out-softmax"),
     *("ops", "ops softmax", "ops top_k", "ops --std", "ops --std cross_entropy", "targets", "targets numpy"),
     *("targets directml", "targets directml --op softmax", "targets cpu --op Softmax", "targets onnx", "doctor"),
+    "doctor --probe a.onnx --backend cpu -o rows.json",
 ]
 CALLS = [command.replace("SRC", source) for command in COMMANDS for source in (SOURCES if "SRC" in command else [""])]
 Call = Callable[[str], dict[str, Any]]
@@ -170,6 +171,7 @@ def test_every_declared_field_is_printed(call: Call) -> None:
             "--fix names.dml",
         ],
         "compile": ["head.dml -o o.onnx --verify 1 --diff", "head.dml --profile B=1,8 -o p.onnx", "--list-rules"],
+        "doctor": ["", "--probe a.onnx --backend cpu -o rows.json"],
         "explain": [
             "head.dml",
             "library.dml",

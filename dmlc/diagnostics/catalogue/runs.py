@@ -279,9 +279,9 @@ error[E0557]: ONNX Runtime needs DirectML feature level 5.0, not 4.1
 
 BAD_TUNING = declare(
     "E0569",
-    "times of lowerings cannot be used",
-    """`--tuning` reads a file that `--tune` wrote. It is no such file, or another execution provider than the
-    target's was timed.""",
+    "a file of measurements cannot be used",
+    """`--tuning` reads a file that `--tune` wrote, `--probed` one of `dmlc doctor --probe`. It is no such file, or
+    another execution provider than the target's was measured.""",
     example="""
 $ dmlc compile head.dml --tuning head.onnx
 error[E0569]: head.onnx holds no times of lowerings

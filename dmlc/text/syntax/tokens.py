@@ -59,12 +59,16 @@ _INSTEAD = {
     ";": "a statement ends with its line; no sign is needed",
     "'": 'strings are in double quotes: "..."',
     "?": "there is no ?: write where(cond, a, b)",
-    "@": "a matrix product is matmul(a, b)",
+    "@": "a matrix product is matmul with two operands",
     "\\": "a line continues inside brackets and before |>; no sign is needed",
     "$": "a name with other signs is quoted: `$x`",
     "\t": "",
     "\r": "lines end with \\n or \\r\\n: save the file with one of these",
 }
+
+
+#: A name, or a call whose arguments are no calls.
+_OPERAND = r"[A-Za-z_]\w*(?:\([^()@]*\))?"
 
 
 @lru_cache(maxsize=1024)
@@ -113,7 +117,7 @@ def stray(token: Token) -> Diagnostic:
     name = unicodedata.name(text, "")
     if not text.isascii() and name:
         shown += f" ({name.lower()})"
-    help = proposed(token, _INSTEAD.get(text, ""))
+    help = _product(token) or proposed(token, _INSTEAD.get(text, ""))
     if not text.isascii() and (text.isspace() or unicodedata.category(text) == "Cf"):
         is_blank = text.isspace()
         help = proposal("replace it by a blank, or take it out", " " if is_blank else "", safe=True)
@@ -122,6 +126,14 @@ def stray(token: Token) -> Diagnostic:
     elif unicodedata.category(text) == "Pd" or name == "MINUS SIGN":
         help = proposal("minus is written -", "-", safe=True)
     return Diagnostic.of(codes.STRAY_CHARACTER, f"{shown} does not belong here", Label(token.span), help=help)
+
+
+def _product(token: Token) -> Help:
+    """The call in place of ``@``, where both operands are names or calls and no other sign binds them."""
+    line, at = token.source.line(token.line), token.column - 1
+    left = re.search(rf"(?:^|=|\(|,|\breturn\b|[+-])\s*({_OPERAND})\s*$", line[:at])
+    right = re.match(rf"\s*({_OPERAND})\s*(?=$|[),+#-])", line[at + 1 :])
+    return f"write matmul({left[1]}, {right[1]})" if line[at] == "@" and left and right else ""
 
 
 def _unclosed_quote(token: Token, message: str, quote: str) -> Diagnostic:

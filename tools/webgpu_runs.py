@@ -21,6 +21,7 @@ from dmlc.workers.sessions import session_settings
 
 _COPY = re.compile(r"Add Memcpy(ToHost|FromHost) (?:before|after) (.*) for WebGpuExecutionProvider")
 _PROGRAM = re.compile(r'Starting program "([^"]*)"')
+_LINES, _ERRORS = 1, 3  # severities of ONNX Runtime's log: what the provider does, errors alone
 _NODE_TIME = "_kernel_time"
 
 
@@ -67,9 +68,9 @@ class DeviceRun(Struct, frozen=True):
 
 def settings_of(options: Mapping[str, str], **given: Any) -> tuple[Any, list[tuple[str, dict[str, str]]]]:
     """The settings of a session that logs what the provider does, and its providers with their options."""
-    onnxruntime.set_default_logger_severity(1)  # the provider's own lines
+    onnxruntime.set_default_logger_severity(_LINES)
     settings, providers = session_settings(onnxruntime, {"backend": "webgpu", **given})
-    settings.log_severity_level = 1
+    settings.log_severity_level = _LINES
     return settings, [(name, dict(options) if name.startswith("WebGpu") else {}) for name in providers]
 
 
@@ -97,6 +98,7 @@ def run_on_device(
         with Log() as log:
             session.run(names, fed)
         with Log():
+            onnxruntime.set_default_logger_severity(_ERRORS)
             events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
     copies = [(name, "cpu" if side == "ToHost" else "gpu") for side, name in _COPY.findall(made.text)]
     return DeviceRun(_nodes(events), copies, _PROGRAM.findall(log.text), dict(zip(names, outputs, strict=True)))

@@ -35,6 +35,7 @@ from dmlc.ops.index import (
 )
 from dmlc.ops.opaque import OPAQUE, is_opaque
 from dmlc.ops.reduce import ReduceAttributes
+from dmlc.ops.scan import CUMSUM, ScanAttributes
 from dmlc.passes.patterns import scalar_of
 
 #: The lowest and highest element.
@@ -418,6 +419,13 @@ def _scatter(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
     return _hull([x[0], x[2]])
 
 
+def _cumsum(self: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+    """Sums of one to all elements of the axis, or of none."""
+    length = float(self.graph.dims.interval(node.operand("x").shape[node.attributes_as(ScanAttributes).axis])[1])
+    (low, high), dtype = x[0], node.result.type.dtype
+    return _wider((min(_times(low, length), low, 0.0), max(_times(high, length), high, 0.0)), dtype, length)
+
+
 def _pad(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
     value = float(node.attributes_as(m.PadAttributes).value)
     return _hull([x[0], _rounded((value, value), node.result.type.dtype)])
@@ -534,6 +542,7 @@ _RULES: dict[Operation, _Rule] = {
     e.ABS: _abs, e.NEG: _neg, e.EXP: _exp, e.SQRT: _sqrt, e.RECIPROCAL: _reciprocal, e.RELU: _relu,
     e.FLOOR: _whole(math.floor), e.CEIL: _whole(math.ceil), e.ROUND: _whole(round),
     select.ARGMAX: _indices, select.ARGMIN: _indices,
+    CUMSUM: _cumsum,
     m.RESHAPE: _first, m.TRANSPOSE: _first, m.SQUEEZE: _first, m.UNSQUEEZE: _first, m.EXPAND: _first, m.SLICE: _first,
     m.CONCAT: _any_of, m.PAD: _pad, m.TILE: _first, GATHER: _first, GATHER_ELEMENTS: _first, SCATTER_ELEMENTS: _scatter,
     reduce.REDUCE_SUM: _sum, reduce.REDUCE_MEAN: _mean, reduce.REDUCE_SUM_SQUARE: _sum_square,

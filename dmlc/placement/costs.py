@@ -114,7 +114,7 @@ def _of_recurrence(node: NodeProto, scope: ValueScope) -> int | None:
 
 
 #: The longest row that the WebGPU provider sorts in one dispatch.
-_SORTED_TOGETHER = 1024
+_SORTED_TOGETHER = 2048
 _STATE_COPIES = {"LSTM": 1}
 #: Operators whose count depends on more than the axes, by table; a result of None leaves it to that.
 _SPECIAL: Mapping[str, Mapping[str, Callable[[NodeProto, ValueScope], int | None]]] = {

@@ -172,9 +172,17 @@ def _is_unbounded(node: NodeProto, scope: ValueScope) -> bool:
     return not all(bound is not None and bound <= _LARGEST_SMALL for bound in bounds)
 
 
+def _has_other_epsilon(node: NodeProto, scope: ValueScope) -> bool:
+    """True if another node of the operator has another epsilon."""
+    own = attribute(node, "epsilon")
+    others = (other for other in scope.made_by.values() if other.op_type == node.op_type)
+    return any(attribute(other, "epsilon") != own for other in others)
+
+
 #: Properties of a node, its costs among them, that the nodes around it decide: two nodes with the same operands may
 #: differ in them.
 AROUND: Mapping[str, Callable[[NodeProto, ValueScope], bool]] = {
+    "other-epsilon": _has_other_epsilon,
     "split-gate": is_split_gate,
     "loses-its-result": _loses_its_result,
     "unbounded": _is_unbounded,
@@ -187,6 +195,7 @@ AROUND: Mapping[str, Callable[[NodeProto, ValueScope], bool]] = {
 _NORMS = ("LayerNormalization", "SimplifiedLayerNormalization", "InstanceNormalization", "MeanVarianceNormalization")
 _SKIP_NORMS = ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "EmbedLayerNormalization", "GroupNorm")
 _OPERATORS = {
+    "other-epsilon": frozenset(("InstanceNormalization",)),
     "split-gate": frozenset(("Mul",)),
     "loses-its-result": frozenset(HOSTS),
     "unbounded": frozenset((*_NORMS, *_SKIP_NORMS)),

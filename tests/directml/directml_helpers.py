@@ -20,6 +20,7 @@ from dmlc.placement.node_placement import NodePlacement
 from dmlc.placement.report import Placement
 from dmlc.runtime import bench
 from dmlc.runtime.session import open_session, session_options
+from dmlc.targets import TargetName
 
 Feeds = Mapping[str, np.ndarray]
 NAMES = {"dml": "DmlExecutionProvider", "cpu": "CPUExecutionProvider"}
@@ -30,13 +31,13 @@ STRICT = ("session.disable_cpu_ep_fallback", "1")
 TOLERANCE = {"float16": 1e-2, "float32": 1e-4, "float64": 1e-12}
 
 
-def operation_program(op: Operation, dtype: DType) -> tuple[dmlc.api.Program, Bench]:
-    """The calls of one operation for one dtype, compiled for DirectML, and their data."""
+def operation_program(op: Operation, dtype: DType, target: TargetName = "directml") -> tuple[dmlc.api.Program, Bench]:
+    """The calls of one operation for one dtype, compiled for a target, and their data."""
     cases = Bench()
     build(cases, op, dtype)
     graph = dmlc.Graph("calls")
     graph.graph = cases.done()
-    return dmlc.compile(graph), cases
+    return dmlc.compile(graph, target=target), cases
 
 
 def sized(source: Any, feeds: Feeds) -> dmlc.api.Program:

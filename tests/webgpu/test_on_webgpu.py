@@ -6,13 +6,15 @@ A green run proves the WebGPU provider, not DirectML's: shapes, types, ties and 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from directml_examples import EXAMPLES, example
 from directml_helpers import on_cpu, operation_program, sized
 from onnx import load as onnx_model
 from onnx_cases import declared, evaluate
-from webgpu_helpers import apart, compiled_on_webgpu, on_webgpu
+from webgpu_helpers import Arrays, Case, apart, compiled_on_webgpu, on_webgpu, together_on_webgpu
 
 import dmlc
 from dmlc.cli.rule_page import example_files, example_of
@@ -20,6 +22,7 @@ from dmlc.diagnostics import DmlcError
 from dmlc.ir import DTYPES, DType, Operation
 from dmlc.ops import ALL_OPERATIONS
 from dmlc.ops.constant import CONSTANT
+from dmlc.targets import TargetName
 from tests import kit
 from tools.fixture_folder import fixtures
 
@@ -40,23 +43,44 @@ def dtypes_of(op: Operation) -> list[DType]:
     ]
 
 
-@pytest.mark.parametrize("op", OPERATIONS, ids=lambda op: op.name)
-def test_an_operation_gives_the_numbers_of_its_reference(op: Operation) -> None:
-    """Selections and integers exactly. A known fault that is gone is a difference too."""
-    found = []
-    for dtype in dtypes_of(op):
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_operation_gives_the_numbers_of_its_reference(kind: str) -> None:
+    """All operations of a dtype in one session, as compiled for each target. Selections and integers are compared
+    exactly. A known fault that is gone is a difference too."""
+    cases, wanted = [], {}
+    for target, op, dtype in operations(kind):
+        name = f"{op.name} for {target}"
         try:
-            program, cases = operation_program(op, dtype)
+            program, calls = operation_program(op, dtype, target)
         except DmlcError:  # no exact form anywhere
             continue
         if program.placement().fails:
             continue
-        wrong = apart(compiled_on_webgpu(program, cases.feeds), evaluate(cases.graph, cases.feeds))
-        known = [text for text in wrong if text.removeprefix(op.name).strip().startswith(WRONG.get(op.name, ("-",)))]
-        found += [f"{dtype.name}: {text}" for text in wrong if text not in known]
-        if op.name in WRONG and dtype.is_float and not known:
-            found.append(f"{dtype.name}: a fault of the table above is gone")
-    assert not found, "\n".join(found)
+        cases.append(Case(name, program.artifact("onnx").payload, calls.feeds))
+        wanted[name] = evaluate(calls.graph, calls.feeds)
+    assert len(cases) > 30
+    found = together_on_webgpu(cases)
+    wrong = [text for name, want in wanted.items() for text in unlike(name, kind, found[name], want)]
+    assert not wrong, "\n".join(wrong)
+
+
+def operations(kind: str) -> Iterator[tuple[TargetName, Operation, DType]]:
+    targets: tuple[TargetName, ...] = ("directml", "webgpu")
+    for op in OPERATIONS:
+        for dtype in dtypes_of(op):
+            if dtype.name == kind:
+                yield from [(target, op, dtype) for target in targets]
+
+
+def unlike(name: str, kind: str, found: Arrays | Exception, want: Arrays) -> list[str]:
+    """The differences, and the known faults that are gone."""
+    if isinstance(found, Exception):
+        return [f"{name} of {kind}: {found}"]
+    op, wrong = name.split(" ")[0], apart(found, want)
+    known = [text for text in wrong if text.removeprefix(op).strip().startswith(WRONG.get(op, ("-",)))]
+    out = [f"{name} of {kind}: {text}" for text in wrong if text not in known]
+    is_gone = op in WRONG and kind.startswith("f") and not known
+    return [*out, *([f"{name} of {kind}: a fault of the table above is gone"] if is_gone else [])]
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -92,20 +116,22 @@ LEFT_OUT = {
 }
 
 
-@pytest.mark.parametrize("rule", sorted(example_files()))
-def test_a_rule_keeps_its_numbers(rule: str) -> None:
-    """The result of the rule gives on the provider the numbers that its example gives on the CPU."""
-    if rule in LEFT_OUT:
-        pytest.skip(LEFT_OUT[rule])
-    found = example_of(rule)
-    assert found is not None
-    program = found.compiled()
-    if program.target.name == "numpy":
-        pytest.skip("the rule is for NumPy code alone")
-    feeds = program.random_feeds(1)
-    source = program.source_model
-    want = program.run(feeds, backend="reference") if source is None else kit.run(source, feeds)
-    assert not apart(compiled_on_webgpu(program, feeds), want)
+def test_each_rule_keeps_its_numbers() -> None:
+    """The result of each rule gives on the provider the numbers that its example gives on the CPU."""
+    cases, wanted = [], {}
+    for rule in sorted(set(example_files()) - set(LEFT_OUT)):
+        example = example_of(rule)
+        assert example is not None
+        program = example.compiled()
+        if program.target.name == "numpy":
+            continue  # the rule is for NumPy code alone
+        feeds, source = program.random_feeds(1), program.source_model
+        cases.append(Case(rule, program.artifact("onnx").payload, feeds))
+        wanted[rule] = program.run(feeds, backend="reference") if source is None else kit.run(source, feeds)
+    assert len(cases) > 150
+    found = together_on_webgpu(cases)
+    wrong = [text for rule, want in wanted.items() for text in unlike(rule, "", found[rule], want)]
+    assert not wrong, "\n".join(wrong)
 
 
 #: Exports of PyTorch that are small, and cover attention, norms, convolutions, selections and recurrence.

@@ -11,9 +11,21 @@ from dmlc.ir import DType, Graph, Node, Operation, Value
 from dmlc.ir.dtype import bool_, f32, i32, i64
 from dmlc.ops.binary import ADD, AND, EQUAL, GREATER, LESS, MUL, OR, SUB, XOR
 from dmlc.ops.choose import WHERE
-from dmlc.ops.elementwise import ABS, EXP, FLOOR, IS_INF, LOG, NOT, ROUND, SIGN
+from dmlc.ops.elementwise import EXP, FLOOR, LOG, NOT, ROUND, SIGN
 from dmlc.ops.index import GATHER, GATHER_ELEMENTS, ONE_HOT, GatherAttributes, OneHotAttributes
-from dmlc.ops.move import SLICE, SPLIT, SQUEEZE, UNSQUEEZE, NewAxesAttributes, SliceAttributes, SplitAttributes
+from dmlc.ops.move import (
+    CONCAT,
+    PAD,
+    SLICE,
+    SPLIT,
+    SQUEEZE,
+    UNSQUEEZE,
+    ConcatAttributes,
+    NewAxesAttributes,
+    PadAttributes,
+    SliceAttributes,
+    SplitAttributes,
+)
 from dmlc.ops.normalize import LOG_SOFTMAX, SoftmaxAttributes
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_SUM, ReduceAttributes
 from dmlc.ops.select import ARGMAX, HARDMAX, TOP_K, ArgAttributes, HardmaxAttributes
@@ -34,12 +46,8 @@ class AbsentRule(RangedRule, Rule[Match]):
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         dtype, ask = dtype_of(node), self.capabilities
-        is_left = ask.leaves(self.operators[node.op], dtype, self.parameter(node))
+        is_left = ask.leaves(self.operators[node.op], dtype)
         return Match(node) if is_left and all(ask.computes(op, self.home(node)) for op in self.needs) else None
-
-    def parameter(self, node: Node) -> str:
-        """The type parameter of the operator that the first operand has."""
-        return "T"
 
     def home(self, node: Node) -> DType:
         """The dtype in which the new nodes compute."""
@@ -79,18 +87,15 @@ class TruthsByIntegers(AbsentRule):
 
 
 class StepsByComparison(AbsentRule):
-    """``round`` and ``sign`` become comparisons and choices; ``is_inf`` a comparison with infinity.
+    """``round`` and ``sign`` become comparisons and choices.
 
     The number below and the distance to it are exact. Half of the number below is a whole one where that is even.
     """
 
     name = "steps-by-comparison"
-    operators: ClassVar = {ROUND: "Round", SIGN: "Sign", IS_INF: "IsInf"}
+    operators: ClassVar = {ROUND: "Round", SIGN: "Sign"}
     roots: ClassVar = tuple(operators)
-    needs: ClassVar = ("Where", "Floor", "Less", "Abs")
-
-    def parameter(self, node: Node) -> str:
-        return "T1" if node.op is IS_INF else "T"
+    needs: ClassVar = ("Where", "Floor", "Less")
 
     def made(self, node: Node, make: Maker, graph: Graph) -> Value:
         x, dtype = node.operand("x"), dtype_of(node)
@@ -98,8 +103,6 @@ class StepsByComparison(AbsentRule):
         def number(value: float) -> Value:
             return make.constant(value, dtype)
 
-        if node.op is IS_INF:
-            return make(EQUAL, make(ABS, x), number(np.inf))
         if node.op is SIGN:  # zeros and NaN are their own
             below = make(WHERE, make(LESS, x, number(0)), number(-1), x)
             return make(WHERE, make(GREATER, x, number(0)), number(1), below)
@@ -199,6 +202,34 @@ class SliceByGather(AbsentRule):
         return out
 
 
+class PadByConcat(AbsentRule):
+    """A pad of integers becomes a concat with constants along each axis."""
+
+    name = "pad-by-concat"
+    operators: ClassVar = {PAD: "Pad"}
+    roots: ClassVar = tuple(operators)
+    needs: ClassVar = ("Concat",)
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        sizes = (*node.operand("x").shape, *node.attributes_as(PadAttributes).pads)
+        return super().match(node, graph) if all(isinstance(size, int) for size in sizes) else None
+
+    def made(self, node: Node, make: Maker, graph: Graph) -> Value:
+        out, a = node.operand("x"), node.attributes_as(PadAttributes)
+        rank = out.type.rank
+        for axis in range(rank):
+            parts = []
+            for count in (a.pads[axis], None, a.pads[rank + axis]):
+                shape = [count if i == axis else size for i, size in enumerate(out.shape)]
+                if count is None:
+                    parts.append(out)
+                elif count:
+                    parts.append(make.constant(np.full(shape, a.value), out.type.dtype))
+            if len(parts) > 1:
+                out = make(CONCAT, *parts, attributes=ConcatAttributes(axis=axis))
+        return out
+
+
 class PartsByGather(AbsentRule):
     """``squeeze`` of integers becomes a reshape, ``split`` with known sizes a gather for each part."""
 
@@ -257,6 +288,7 @@ RULES: Sequence[type[AbsentRule]] = (
     LogSoftmaxInParts,
     OneHotByComparison,
     SliceByGather,
+    PadByConcat,
     PartsByGather,
     IntegersInFloat,
 )

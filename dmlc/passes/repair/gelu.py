@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import pi, sqrt
 from typing import ClassVar, TypeAlias
 
-from dmlc.ir import Graph, Node, Operation, Value
+from dmlc.ir import DType, Graph, Node, Operation, Value
 from dmlc.ir.dtype import f16
 from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.ops.binary import ADD, DIV, MUL, POW, SUB
@@ -22,6 +22,7 @@ from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
 from dmlc.passes.node_maker import Maker, composed_of
 from dmlc.passes.patterns import scalar_of
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+from dmlc.targets.capabilities import Capabilities
 
 _ARITHMETIC = (ADD, SUB, MUL, DIV, NEG, POW)
 #: A polynomial of x and of the inner function's result: coefficients by the two exponents.
@@ -208,18 +209,20 @@ class ErfGelu(GeluRule):
 
 
 class TanhGelu(GeluRule):
-    """x * (1 + tanh(u)) / 2 with the argument of GELU's approximation, in any form, becomes x * sigmoid(2 u)."""
+    """x * (1 + tanh(u)) / 2 with the argument of GELU's approximation, in any form, becomes x * sigmoid(2 u), or
+    com.microsoft.FastGelu where that is right."""
 
     name = "tanh-gelu"
     roots: ClassVar[tuple[Operation, ...]] = (TANH,)
     repairs: ClassVar[tuple[str, ...]] = ("fast-gelu",)
 
     def build(self, match: GeluMatch, rewriter: Rewriter) -> Sequence[Value]:
-        return [tanh_gelu(Maker(rewriter), match.x)]
+        return [tanh_gelu(rewriter, match.x, self.capabilities)]
 
 
 class GeluOperator(Rule[Match]):
-    """ONNX's Gelu becomes com.microsoft.Gelu; its tanh form, and FastGelu, become x * sigmoid(2 u)."""
+    """ONNX's Gelu becomes com.microsoft.Gelu; its tanh form, and FastGelu, become x * sigmoid(2 u), or FastGelu where
+    that is right."""
 
     name = "gelu-operator"
     roots: ClassVar[tuple[Operation, ...]] = (GELU, OPAQUE)
@@ -232,7 +235,8 @@ class GeluOperator(Rule[Match]):
         x = node.operands[0]
         if x is None or self.capabilities.leaves("Gelu", x.type.dtype, domain=MICROSOFT):
             return None
-        return Match(node)
+        is_right = is_opaque(node, "FastGelu", MICROSOFT) and _has_fast_gelu(self.capabilities, x.type.dtype)
+        return None if is_right else Match(node)
 
     def class_of(self, match: Match, graph: Graph, context: PassContext) -> str:
         """A program of the language does not ask for one operator: the rule chooses it."""
@@ -248,7 +252,7 @@ class GeluOperator(Rule[Match]):
             return [own_gelu(rewriter, x)]
         if len(root.operands) > 1 and root.operands[1] is not None:
             x = make(ADD, x, make.reshape(root.operands[1], x.shape[-1:]))
-        return [tanh_gelu(make, x)]
+        return [tanh_gelu(rewriter, x, self.capabilities)]
 
 
 def _is_erf_form(node: Node) -> bool:
@@ -262,6 +266,14 @@ def own_gelu(rewriter: Rewriter, x: Value) -> Value:
     return rewriter.add(OPAQUE, [x], OpaqueAttributes(op_type="Gelu", domain=MICROSOFT, types=(x.type,)))
 
 
-def tanh_gelu(make: Maker, x: Value) -> Value:
-    """GELU's tanh form as the declaration of ``gelu`` writes it."""
-    return composed_of(make, GELU, x, GeluAttributes(approximate="tanh"))
+def tanh_gelu(rewriter: Rewriter, x: Value, capabilities: Capabilities) -> Value:
+    """GELU's tanh form: ONNX Runtime's own operator, or as the declaration of ``gelu`` writes it."""
+    if _has_fast_gelu(capabilities, x.type.dtype):
+        return rewriter.add(OPAQUE, [x], OpaqueAttributes(op_type="FastGelu", domain=MICROSOFT, types=(x.type,)))
+    return composed_of(Maker(rewriter), GELU, x, GeluAttributes(approximate="tanh"))
+
+
+def _has_fast_gelu(capabilities: Capabilities, dtype: DType) -> bool:
+    """Return whether the provider computes FastGelu, and nothing is known to go wrong with it."""
+    is_left = capabilities.leaves("FastGelu", dtype, domain=MICROSOFT)
+    return not is_left and not capabilities.faults("FastGelu", MICROSOFT)

@@ -28,7 +28,7 @@ from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
 from dmlc.passes.node_maker import Maker, dtype_of
 from dmlc.passes.primitives import log_sum_exp
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
-from dmlc.targets import dispatch_cost, dispatches
+from dmlc.targets import dispatch_cost, dispatch_row, dispatches
 from dmlc.targets.directml import operator_rows, refusal
 
 
@@ -166,6 +166,9 @@ class TopKBySearch(Rule[Match]):
     repairs: ClassVar[tuple[str, ...]] = ()
 
     def match(self, node: Node, graph: Graph) -> Match | None:
+        table = self.capabilities.provider.dispatches
+        if not dispatch_row("TopK", table).per_row:  # it costs what one search does
+            return None
         kernel, a = self.capabilities.kernel("TopK"), node.attributes_as(TopKAttributes)
         if kernel is None or dtype_of(node).name not in kernel.types["T"] or not any(v.uses for v in node.results):
             return None

@@ -49,8 +49,8 @@ class Noise:
         so that any of them becomes the largest."""
         seed, turned = divmod(self.seed, 2)
         rng, width = np.random.default_rng([seed, x.size]), 2 * UNITS
-        numbers = numbers_of(x, seed, width) if self.ties else np.asarray(rng.integers(0, width, x.shape))
-        units = np.where(numbers < UNITS, numbers - UNITS, numbers - UNITS + 1)
+        numbers = numbers_of(x, seed, width) if self.ties else np.asarray(rng.integers(0, width, x.shape, np.int8))
+        units = numbers - UNITS + (numbers >= UNITS)
         if self.ties and np.any(places):
             units = np.where(places, rng.integers(-_UNITS_OF_EQUALS, _UNITS_OF_EQUALS + 1, x.shape), units)
         return np.asarray(-units if turned else units)
@@ -77,8 +77,9 @@ class Noise:
         """An infinity and a NaN stay what they are, and finite numbers finite."""
         limits = np.finfo(x.dtype)
         with np.errstate(all="ignore"):
-            wide = x.astype(np.longdouble) * (1 + self.units(x) * np.longdouble(limits.eps))
-            inside = np.clip(wide, np.longdouble(limits.min), np.longdouble(limits.max)).astype(x.dtype)
+            wide: Any = np.longdouble if x.dtype == np.float64 else np.float64
+            made = x.astype(wide) * (1 + self.units(x) * wide(limits.eps))
+            inside = np.clip(made, wide(limits.min), wide(limits.max)).astype(x.dtype)
         return np.where(np.isfinite(x), inside, x)
 
     def result(self, node: Node, operands: Sequence[Array | None], x: Any) -> Any:
@@ -139,7 +140,7 @@ def numbers_of(x: Array, seed: int, end: int) -> Array:
         mixed = numbers.view(golden.dtype) + golden.dtype.type((2 * seed + 1) * 40503 % 65521)
         mixed = (mixed ^ (mixed >> golden.dtype.type(4 * size))) * golden
         mixed = (mixed ^ (mixed >> golden.dtype.type(4 * size))) * golden >> golden.dtype.type(8 * size - 12)
-    return np.asarray((mixed % end).astype(np.int64)).reshape(np.shape(x))
+    return np.asarray((mixed % end).astype(np.int8)).reshape(np.shape(x))
 
 
 def _is_rounded(x: Array) -> Array:

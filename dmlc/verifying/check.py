@@ -397,7 +397,7 @@ class _Case:
             return {} if check.failures else out
         terms = check.loose
         changed = {found.name for found in self._compared(plain, results, terms) if found.status == DIFFERENT}
-        judge = Judge(check.left, check.right, self.feeds, self._results, terms) if changed else self._judge
+        judge = self._judge.under(terms, alone=False)
         for found in self._compared(self._results, results, terms) if changed else ():
             if found.name in changed and found.status == DIFFERENT:
                 status, reason = judge.judge(found, results.get(found.name))
@@ -417,7 +417,7 @@ class _Case:
         except (RunFailed, NotRunnable) as error:
             check.optimized_note = f"the original fails{_OPTIMIZED}: {error}"
             return
-        judge = Judge(check.left, None, self.feeds, self._results, check.loose)
+        judge = self._judge.under(check.loose, alone=True)
         for found in self._compared(self._results, results or {}, check.loose) if results is not None else ():
             if found.status == DIFFERENT and judge.judge(found, (results or {}).get(found.name))[0] == DIFFERENT:
                 check.optimized_note = f"the original gives other numbers in {found.name}{_OPTIMIZED}"

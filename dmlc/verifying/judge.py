@@ -66,6 +66,15 @@ class Judge:
         self._steps: dict[tuple[str, bool], list[TraceStep] | None] = {}
         self._spreads: dict[str, ResultSpread] = {}
 
+    def under(self, terms: Terms, *, alone: bool) -> Judge:
+        """A judge of other results on the same input, which is not plain; those of the original if it is ``alone``. It
+        knows what this one knows of the original."""
+        found = Judge(self._original, None if alone else self._result, self._feeds, self._results, terms)
+        found._again = self._again
+        found._steps = {key: steps for key, steps in self._steps.items() if not (alone and key[1])}
+        found._spreads = self._spreads if terms == self._terms else {}
+        return found
+
     def judge(self, comparison: Comparison, b: Any) -> tuple[str, str]:
         """The status of an output that differs, and the reason if that is not a failure."""
         name, a = comparison.name, self._results.get(comparison.name)

@@ -16,16 +16,13 @@ from dmlc.importers.weights import external, read_external
 from dmlc.ir import Array
 from dmlc.ir.answers import Answer, words
 from dmlc.onnx_schema.domains import plain_domain
-from dmlc.onnx_schema.types import DTYPE_OF
+from dmlc.onnx_schema.types import DTYPE_OF, element_name
 from dmlc.verifying.worst import WorstElement, worst_element
 
 
 def type_name(elem_type: int) -> str:
     """The name of an ONNX element type: the language's, else ONNX's in lower case."""
-    if elem_type in DTYPE_OF:
-        return DTYPE_OF[elem_type].name
-    names: dict[int, str] = {number: name for name, number in TensorProto.DataType.items()}
-    return names.get(elem_type, f"type {elem_type}").lower()
+    return DTYPE_OF[elem_type].name if elem_type in DTYPE_OF else element_name(elem_type)
 
 
 def shape_text(sizes: Sequence[object]) -> str:

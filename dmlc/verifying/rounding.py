@@ -91,7 +91,7 @@ class Noise:
         with np.errstate(all="ignore"):
             if op in _CANCELLING and operands[0] is not None:
                 size = np.maximum(np.abs(x), np.clip(np.abs(operands[0]), 1, 32))
-            elif op in _CENTRING and x.dtype != np.float16:  # which is centred in f32
+            elif op in _CENTRING and x.dtype != np.float16:  # f16 is centred in f32
                 size = np.maximum(np.abs(x), _size_in_groups(node.attributes, operands))
             else:
                 size = None

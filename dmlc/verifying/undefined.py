@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -194,7 +195,11 @@ def _selected_nans(step: TraceStep) -> Iterator[UndefinedElements]:
         nans = [_spread_to(made, np.isnan(x)) for x in step.floats()]
         is_elementwise = step.op in ("max", "min", "clip", "relu", "sign") and all(x is not None for x in nans)
         places = np.logical_or.reduce(nans) if is_elementwise else np.ones(made.shape, bool)
-        fills = _numbers_instead(made, places) if made.dtype.kind == "f" else _places_instead(step, made[places])
+        if made.dtype.kind == "f":
+            others = [*_chosen_numbers(step, made), *_turns(made.shape)]
+            fills = (*_numbers_instead(made, places), *[other[places] for other in others])
+        else:
+            fills = _places_instead(step, made[places])
         yield from _undefined(step, number, places, "a NaN reaches argmax or top-k in both", fills=fills)
 
 
@@ -360,6 +365,26 @@ def _numbers_instead(made: Array, places: Any = True) -> tuple[Any, ...]:
     largest = float(np.finfo(made.dtype).max)
     count = int(np.broadcast_to(places, made.shape).sum())
     return np.nan, -largest, 0.0, largest, 1.0, -1.0, *_shuffled(count, 0)
+
+
+def _chosen_numbers(step: TraceStep, made: Array) -> Iterator[Array]:
+    """The smallest or largest of each group as a kernel finds it that passes over NaN. The axes follow from shapes."""
+    x, function = next(step.floats()), np.fmin if step.op.endswith("min") else np.fmax
+    if step.op in ("min", "max"):
+        yield np.broadcast_to(reduce(function, step.floats()), made.shape)
+    for count in range(x.ndim + 1) if step.op in ("reducemin", "reducemax") and x.size else ():
+        for axes in combinations(range(x.ndim), count):
+            chosen = function.reduce(x, axis=axes, keepdims=True)
+            if made.shape in (chosen.shape, tuple([n for i, n in enumerate(x.shape) if i not in axes])):
+                yield chosen.reshape(made.shape)
+
+
+def _turns(shape: tuple[int, ...]) -> Iterator[Array]:
+    """Numbers of which each along a short axis is the largest once."""
+    for axis, size in enumerate(shape):
+        for turn in range(size) if 1 < size <= _SHORT_AXIS else ():
+            order = (np.arange(size) + turn) % size
+            yield np.broadcast_to(order.reshape([-1 if i == axis else 1 for i in range(len(shape))]), shape)
 
 
 def _places_instead(step: TraceStep, made: Array) -> tuple[Any, ...]:

@@ -100,6 +100,25 @@ def test_where_quotients_by_zero_are_compared_each_may_win() -> None:
     assert judged(subject, ones, {"y": 1 - subject.run(ones)["y"]}) == {"y": "different"}
 
 
+@pytest.mark.parametrize("function", ["reduce_min(x, axes=[1])", "min(x, reduce_min(x, axes=[1]))"])
+def test_a_kernel_may_pass_over_nan(function: str) -> None:
+    text = f"model m(x: f32[2, 3]) -> (y) {{\n    y = x == {function}\n    return y\n}}"
+    subject = GraphSubject(dmlc.compile(Source("m.dml", text), target="onnx").source_graph)
+    feeds = {"x": np.array([[-2.25, np.nan, 5], [4, 3.5, np.nan]], np.float32)}
+    chosen = feeds["x"] == np.fmin.reduce(feeds["x"], axis=1, keepdims=True)
+    assert judged(subject, feeds, {"y": chosen}) == {"y": "unspecified"}
+    numbers = {"x": np.nan_to_num(feeds["x"], nan=7)}
+    assert judged(subject, numbers, {"y": ~subject.run(numbers)["y"]}) == {"y": "different"}
+
+
+def test_each_place_of_a_hardmax_of_nan_may_be_the_largest() -> None:
+    text = """<ir_version: 8, opset_import: ["": 13]> g (float[40, 5] x) => (float[40, 5] y)
+    { h = Hardmax <axis = 1> (x) y = Hardmax <axis = 1> (h) }"""
+    subject = OnnxSubject(parser.parse_model(text))
+    feeds = {"x": np.full((40, 5), np.nan, np.float32)}
+    assert judged(subject, feeds, {"y": np.roll(subject.run(feeds)["y"], 4, axis=1)}) == {"y": "unspecified"}
+
+
 def test_where_places_of_nan_are_compared_each_may_win() -> None:
     text = """model m(x: f32[4, 7]) -> (y) {
     i = argmax(x, axes=[1], dtype=i32)

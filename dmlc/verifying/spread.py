@@ -19,9 +19,9 @@ from dmlc.verifying.tolerance import REASSOCIATES
 #: The number of samples, and how many times further than they move a rewrite may move a result: its roundings are as
 #: many as the model's nodes.
 _TIMES, _FURTHER = 8, 8
-#: The number of samples if something jumps and the first ones explain half of what differs: which of many equal
-#: elements is the first takes more of them to see.
-_TIMES_OF_JUMPS = 40
+#: The number of samples if something jumps, and the first ones explain half of what differs or few elements do: which
+#: of many equal elements is the first takes more of them to see.
+_TIMES_OF_JUMPS, _FEW = 40, 4
 
 #: Functions that jump: no rounding can be promised behind them, but for operands that are not rounded.
 JUMPS = frozenset(
@@ -94,7 +94,8 @@ class ResultSpread:
     def holds(self, a: Array, b: Any, places: Array) -> bool:
         """Return whether the elements of ``b`` at the places are within the spread of ``a``."""
         inside = self.within(a, b)[places]
-        if self._jumps and inside.sum() < inside.size <= 2 * inside.sum() and len(self._samples) < _TIMES_OF_JUMPS:
+        told = inside.size <= max(2 * inside.sum(), _FEW)
+        if self._jumps and told and not inside.all() and len(self._samples) < _TIMES_OF_JUMPS:
             self._add(_TIMES, _TIMES_OF_JUMPS)
             inside = self.within(a, b)[places]
         return bool(inside.all())

@@ -10,10 +10,8 @@ from typing import Any
 
 from onnx import ModelProto, TensorProto
 
-from dmlc.codegen.onnx.metadata import model_facts
 from dmlc.runtime.hosts import HERE, KEYS, WORKER, ThisProcess, WorkerProcess
 from dmlc.runtime.runnable import RunFailed
-from dmlc.targets.session_advice import FACT, provider_options
 from dmlc.workers.sessions import PROVIDERS
 
 _PREFIX = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ")
@@ -117,6 +115,11 @@ class OrtModel:
 
 def options_of(model: ModelProto, backend: str) -> dict[str, str]:
     """The options of the backend's provider that a compiled model asks for in its metadata."""
+    if not PROVIDERS[backend]:
+        return {}
+    from dmlc.codegen.onnx.metadata import model_facts  # on the CPU, where verify runs, nothing of the compiler loads
+    from dmlc.targets.session_advice import FACT, provider_options
+
     advice = [facts.get(FACT) for facts in model_facts(model)]
     return {name: text for own in PROVIDERS[backend] for name, text in provider_options(advice, own).items()}
 

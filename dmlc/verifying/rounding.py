@@ -33,6 +33,7 @@ _CENTRING = (LAYER_NORM, MEAN_VARIANCE_NORM)
 #: Functions that kernels compute of vectors in one way, and of the numbers left over in another: equal operands may
 #: give results that differ by where they stand.
 _APPROXIMATE = frozenset(op.name.replace("_", "") for op in UNARY if op.rounding == "approximate")
+_SHARES = ("softmax", "logsoftmax")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +121,17 @@ def terms_of(op: str, operands: Sequence[Array | None], x: Array) -> int:
 
 def places_of_kernels(op: str, operands: Sequence[Array | None], x: Array) -> Any:
     """The elements of an approximated function that are equal to others because their operands are, so that it depends
-    on the kernel if they are; those to which a function brings operands of different size are equal everywhere."""
-    operand = operands[0] if operands else None
-    if op.lower().replace("_", "") not in _APPROXIMATE or operand is None or operand.shape != x.shape:
+    on the kernel if they are; those to which a function brings operands of different size are equal everywhere. Of a
+    softmax they are those that are equal although their operands are not: one kernel rounds them apart."""
+    operand, name = operands[0] if operands else None, op.lower().replace("_", "")
+    if name not in (*_APPROXIMATE, *_SHARES) or operand is None or operand.shape != x.shape:
         return False
     values, group, count = np.unique(x, return_inverse=True, return_counts=True)
     lowest, highest = np.full(values.shape, np.inf), np.full(values.shape, -np.inf)
-    np.minimum.at(lowest, group.reshape(-1), np.abs(operand).reshape(-1))
-    np.maximum.at(highest, group.reshape(-1), np.abs(operand).reshape(-1))
-    return ((lowest == highest) & (count > 1))[group].reshape(x.shape)
+    size = operand if name in _SHARES else np.abs(operand)
+    np.minimum.at(lowest, group.reshape(-1), size.reshape(-1))
+    np.maximum.at(highest, group.reshape(-1), size.reshape(-1))
+    return (((lowest == highest) != (name in _SHARES)) & (count > 1))[group].reshape(x.shape)
 
 
 def numbers_of(x: Array, seed: int, end: int) -> Array:

@@ -119,6 +119,20 @@ def test_each_place_of_a_hardmax_of_nan_may_be_the_largest() -> None:
     assert judged(subject, feeds, {"y": np.roll(subject.run(feeds)["y"], 4, axis=1)}) == {"y": "unspecified"}
 
 
+def test_a_softmax_makes_operands_that_are_nearly_equal_equal() -> None:
+    """-2.6e-7 and -1.8e-7 beside larger ones: a kernel may round their powers to one number, or to two."""
+    text = """model m(x: f32[6]) -> (y) {
+    v, y = top_k(softmax(x), k=6)
+    return y
+}"""
+    subject = GraphSubject(dmlc.compile(Source("m.dml", text), target="onnx").source_graph)
+    near = np.array([-5.35730351e-06, -9.6387364e-02, -2.55946617e-07, -1385, -1.09377515e-05, -1.84419974e-07])
+    turned = {"y": np.array([5, 2, 0, 4, 1, 3], np.uint32)}
+    assert judged(subject, {"x": near.astype(np.float32)}, turned) == {"y": "within"}
+    tied = np.where(np.abs(near) < 1e-6, 0, near)
+    assert judged(subject, {"x": tied.astype(np.float32)}, turned) == {"y": "different"}
+
+
 def test_where_places_of_nan_are_compared_each_may_win() -> None:
     text = """model m(x: f32[4, 7]) -> (y) {
     i = argmax(x, axes=[1], dtype=i32)

@@ -50,7 +50,8 @@ _MOST, _MOST_BYTES = 3.0, 1 << 30
 class TimedOperation(Struct, frozen=True, omit_defaults=True):
     """The microseconds of a node's lowerings, and the noise: how many times faster one must be to count as faster.
 
-    ``form`` is the operator that an imported model has it as. A lowering that was not right, or failed, is not there.
+    ``form`` is the operator that an imported model has it as. ``dropped`` lowerings make the same nodes as another,
+    are not right, or fail.
     """
 
     operator: str
@@ -59,6 +60,7 @@ class TimedOperation(Struct, frozen=True, omit_defaults=True):
     noise: float
     microseconds: dict[str, float]
     form: str = ""
+    dropped: tuple[str, ...] = ()
 
 
 class Times(Struct, frozen=True, kw_only=True):
@@ -133,7 +135,9 @@ class TimedLowerings:
         key = _key(node, sizes)
         if key in self._forced:
             return {Standing.name: 1.0, self._forced[key]: 0.0, "noise": 1.0}
-        if key not in self._rows and not self._measure(key, node, classes, sizes):
+        row = self._rows.get(key)
+        is_whole = row is not None and classes.keys() <= {*row.microseconds, *row.dropped}
+        if not is_whole and not self._measure(key, node, classes, sizes) and row is None:
             self._left.add(key)
             return {}
         row = self._rows[key]
@@ -151,15 +155,19 @@ class TimedLowerings:
         try:
             made = {name: self._made(key, node, name, sizes) for name in sorted(classes, key=_is_other)}
             found = None if self._is_over else self._race(made, classes)
-        except KeyboardInterrupt:  # known times are kept
+        except KeyboardInterrupt as interrupt:  # known times are kept
             self._is_over = True
+            if type(interrupt) is not KeyboardInterrupt:  # a signal that ends the process
+                self.save()
+                raise
             return False
         except (DmlcError, RunFailed, NoEvidence):
             return False
         if found is not None:
             seconds, noise = found
             rounded = {name: round(each * 1e6, 3) for name, each in seconds.items()}
-            self._rows[key] = TimedOperation(*key[:3], round(max(noise, _LEAST_NOISE), 3), rounded, key[3])
+            dropped = tuple(sorted(classes.keys() - rounded.keys()))
+            self._rows[key] = TimedOperation(*key[:3], round(max(noise, _LEAST_NOISE), 3), rounded, key[3], dropped)
             self._measured.add(key)
         return found is not None
 
@@ -182,7 +190,6 @@ class TimedLowerings:
                 "shapes": {},
                 "ranges": {},
                 "profile": {},
-                "skip_rules": (),
             }
             run_passes(graph, replace(self._options, tuner=self, **plain), self._options.target)
         finally:

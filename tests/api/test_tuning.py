@@ -84,6 +84,7 @@ def test_a_lowering_of_other_numbers_is_not_taken(machine: Machine) -> None:
     machine.wrong = lambda found: "ReduceMax" in found
     assert fired(compiled()) == []
     machine.wrong = lambda _: False
+    assert fired(compiled(skip_rules=["blocked-argmax"])) == []
     assert fired(compiled("softmax", "64, 64")).count("softmax-in-parts") == 1
     assert "softmax-in-parts" not in fired(compiled("softmax", "64, 64", exact=True))
 
@@ -103,6 +104,9 @@ def test_the_file_gives_the_same_model_without_a_device(machine: Machine, tmp_pa
     assert machine.races == taken
     assert file.read_text("utf-8") == text
     document = json.loads(text)
+    skipped = tmp_path / "less.json"
+    compiled(tuning=skipped, skip_rules=["inner-first-argmax", "blocked-argmax"])
+    assert not skipped.exists()  # one lowering is no choice
     file.write_text(json.dumps({**document, "device": "another"}), "utf-8")
     compiled(tuning=file)
     assert machine.races > taken
@@ -138,6 +142,22 @@ def test_an_interrupt_keeps_what_is_known(machine: Machine, tmp_path: Path) -> N
     text = TEXT.replace("y = {1}", "z = argmax(x, axes=[1])\n    y = z[0, 0] + {1}").format("4, 6", "argmax")
     program = dmlc.compile(dmlc.Source(text), target="cpu", tune=True, tuning=tmp_path / "t.json")
     assert fired(program).count("blocked-argmax") == 1
+    assert len(json.loads((tmp_path / "t.json").read_text("utf-8"))["rows"]) == 1
+
+
+def test_a_signal_ends_the_process_and_keeps_what_is_known(machine: Machine, tmp_path: Path) -> None:
+    class Ended(KeyboardInterrupt):
+        pass
+
+    def ended(found: set[str]) -> float:
+        if machine.races > 1:
+            raise Ended
+        return 1.0
+
+    machine.clock = ended
+    text = TEXT.replace("y = {1}", "z = argmax(x, axes=[1])\n    y = z[0, 0] + {1}").format("4, 6", "argmax")
+    with pytest.raises(Ended):
+        dmlc.compile(dmlc.Source(text), target="cpu", tune=True, tuning=tmp_path / "t.json")
     assert len(json.loads((tmp_path / "t.json").read_text("utf-8"))["rows"]) == 1
 
 

@@ -67,8 +67,10 @@ class Judge:
         self._spreads: dict[str, ResultSpread] = {}
 
     def under(self, terms: Terms, *, alone: bool) -> Judge:
-        """A judge of other results on the same input, which is not plain; those of the original if it is ``alone``. It
-        knows what this one knows of the original."""
+        """The same for other results on this input under other terms, for the original's own if it is ``alone``.
+
+        What is known of the original is kept; the input does not count as plain.
+        """
         found = Judge(self._original, None if alone else self._result, self._feeds, self._results, terms)
         found._again = self._again
         found._steps = {key: steps for key, steps in self._steps.items() if not (alone and key[1])}

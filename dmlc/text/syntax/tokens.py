@@ -67,7 +67,7 @@ _INSTEAD = {
 }
 
 
-#: A name, or a call whose arguments are no calls.
+#: A name, or a call without calls among its arguments.
 _OPERAND = r"[A-Za-z_]\w*(?:\([^()@]*\))?"
 
 

@@ -34,7 +34,8 @@ class Option(Struct, frozen=True):
 
     An option without a group is of Python alone; ``only`` is the one command that has it. ``accepts`` is the type of
     the keyword where it takes more than the field holds. ``common`` options are those that most people need. The rest
-    comes from the field: its ``name``, its ``type``, and the ``default`` of the keyword.
+    comes from the field: its ``name``, its ``type``, the ``default`` of the keyword, whether it ``repeats``, which is
+    whether it may be given several times, and its ``flag``: ``--skip-rule`` for ``skip_rules``, which repeats.
     """
 
     group: str
@@ -46,24 +47,14 @@ class Option(Struct, frozen=True):
     name: str = ""
     type: Any = None
     default: Any = None
-
-    @property
-    def flag(self) -> str:
-        """Return the option of the command line: ``--skip-rule`` for ``skip_rules``, which may be repeated."""
-        name = self.name.removesuffix("s") if self.repeats else self.name
-        return f"--{name.replace('_', '-')}" if self.group else ""
+    repeats: bool = False
+    flag: str = ""
 
     @property
     def takes(self) -> Any:
         """The type of the keyword."""
         kind = self.type if self.accepts is None else self.accepts
         return kind if self.default is not None else kind | None
-
-    @property
-    def repeats(self) -> bool:
-        """Return whether the option may be given several times."""
-        kinds = (self.takes, *get_args(self.takes))
-        return any(get_origin(kind) in (Collection, Mapping, Sequence) for kind in kinds)
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -227,7 +218,11 @@ def _declared() -> Iterator[Option]:
         if get_origin(types[one.name]) is Annotated:
             kind, option = get_args(types[one.name])
             default = option.default if option.accepts or one.default is NODEFAULT else one.default
-            yield replace(option, name=one.name, type=kind, default=default)
+            found = replace(option, name=one.name, type=kind, default=default)
+            kinds = (found.takes, *get_args(found.takes))
+            repeats = any(get_origin(kind) in (Collection, Mapping, Sequence) for kind in kinds)
+            name = (one.name.removesuffix("s") if repeats else one.name).replace("_", "-")
+            yield replace(found, repeats=repeats, flag=f"--{name}" if found.group else "")
 
 
 #: The declared options by name, in the order of their declaration.

@@ -95,22 +95,27 @@ def wrong_outputs(got: Mapping[str, np.ndarray], want: Mapping[str, np.ndarray])
     return out
 
 
-def sized(path: Path, feeds: Mapping[str, np.ndarray], target: Target) -> dmlc.Program:
-    """The model compiled with its open sizes fixed to those of the feeds."""
+def sized(path: Path, feeds: Mapping[str, np.ndarray], target: Target, *, promises: bool = False) -> dmlc.Program:
+    """The model compiled with its open sizes fixed to those of the feeds. With ``promises`` its inputs of i64 have the
+    range of what is fed."""
     model = onnx.load(path, load_external_data=False)
     weights = {tensor.name for tensor in model.graph.initializer}
     sizes: dict[str, int] = {}
     for info in model.graph.input:
         if info.name in feeds and info.name not in weights:
             dims = info.type.tensor_type.shape.dim
-            sizes |= {d.dim_param: n for d, n in zip(dims, feeds[info.name].shape, strict=False) if d.dim_param}
-    return dmlc.compile(path, target=target, bind=sizes, shapes=bench.fed_shapes(feeds, model))
+            known = zip(dims, feeds[info.name].shape, strict=False)
+            sizes |= {d.dim_param: n for d, n in known if d.dim_param.isidentifier()}
+    integers = {name: array for name, array in feeds.items() if promises and array.dtype == np.int64 and array.size}
+    ranges = {name: (int(array.min()), int(array.max())) for name, array in integers.items()}
+    return dmlc.compile(path, target=target, bind=sizes, shapes=bench.fed_shapes(feeds, model), ranges=ranges)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.webgpu_agreement", description=__doc__)
     parser.add_argument("names", nargs="*", help="parts of the names of models")
     parser.add_argument("--target", default="webgpu")
+    parser.add_argument("--promise", action="store_true", help="promise the range of each input of i64 that is fed")
     parser.add_argument("-v", action="store_true", dest="verbose", help="print the nodes on the CPU")
     args = parser.parse_args()
     sums: Counter[str] = Counter()
@@ -127,7 +132,8 @@ def _line(name: str, path: Path, args: argparse.Namespace) -> Counter[str]:
     found: Any = None
     try:
         (feeds, want), *_ = cases(path)
-        found = agreement(sized(path, feeds, load_target(args.target)), feeds, want)
+        program = sized(path, feeds, load_target(args.target), promises=args.promise)
+        found = agreement(program, feeds, want)
     except Exception as error:  # one model must not end the comparison
         print(f"{name}: {type(error).__name__}: {' '.join(str(error).split())[:300]}", flush=True)
         return Counter(failed=1)

@@ -37,6 +37,8 @@ from dmlc.runtime.chosen_outputs import graph_with_outputs, with_outputs
 from dmlc.runtime.feeds import FeedChecker
 from dmlc.runtime.runner import Run, Runner, profile_of, session_of
 from dmlc.targets import Target, load_target
+from dmlc.targets.provider import provider
+from dmlc.workers.sessions import WEBGPU
 
 if TYPE_CHECKING:
     import onnx
@@ -491,8 +493,10 @@ class Program(Shown):
         """Return the default backend of ``run``."""
         if self.target.code == "numpy":
             return "numpy"
-        from dmlc.runtime.session import has_directml
+        from dmlc.runtime.session import has_directml, has_webgpu
 
+        if self.target.provider is not None and provider(self.target.provider).session.provider == WEBGPU:
+            return "webgpu" if has_webgpu() else "cpu"
         return "dml" if has_directml() else "cpu" if self.target.runs_on_cpu else "reference"
 
     def random_feeds(self, seed: int) -> dict[str, Array]:

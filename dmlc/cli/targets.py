@@ -29,7 +29,8 @@ class TargetsAnswer(Answer, frozen=True):
 
 
 class ProviderKernel(Answer, frozen=True):
-    """A kernel of DirectML's provider: the first opset, its types by parameter, and the first ONNX Runtime with it.
+    """A kernel of a provider: the first opset, its types by parameter, and the first ONNX Runtime with it (empty where
+    the table is of one release).
 
     ``constant`` are the numbers of the operands that must be constants.
     """
@@ -161,7 +162,7 @@ def _operator(args: argparse.Namespace, console: Console, target: Target) -> int
     wanted = plain_name(args.op)
     rows = [row for row in found.rows.values() if plain_name(row.op) == wanted]
     names = {name for row in rows for name in row.directml}
-    every = operator_rows().values()
+    every = operator_rows().values() if target.feature_level is not None else ()
     tables = [r for r in every if r.name in names or wanted in map(plain_name, (r.name, r.name.split(".")[0]))]
     if not rows and not tables:
         candidates = [row.op for row in found.rows.values()] + list(operator_rows())
@@ -171,7 +172,9 @@ def _operator(args: argparse.Namespace, console: Console, target: Target) -> int
     console.result("".join(_kernels_text(row, found) for row in rows) + "".join(_table_text(t, level) for t in tables))
     console.document(
         ProviderAnswer(
-            target.name, [_provider_operator(row) for row in rows], [_directml_operator(t, level) for t in tables]
+            target.name,
+            [_provider_operator(row, found) for row in rows],
+            [_directml_operator(t, level) for t in tables],
         )
     )
     return 0
@@ -181,11 +184,13 @@ def _kernels_text(row: ProviderRow, found: Provider) -> str:
     ranges = ", ".join(f"{first} to {last}" for first, last in row.opsets) or "none"
     becomes = f"; becomes {' + '.join(row.directml)}" if row.directml else ""
     label = f"{row.domain}.{row.op}" if row.domain else row.op
-    lines = [["since", "types", "constant operands", "onnxruntime"]]
+    lines = [["since", "types", *(["constant operands", "onnxruntime"] if found.fuses else ["i64 by enableInt64"])]]
     for kernel in row.kernels:
         types = "; ".join(f"{name}: {_types(names)}" for name, names in kernel.types.items())
-        constant = ", ".join(map(str, sorted(kernel.constant))) or "-"
-        lines.append([str(kernel.since), types, constant, f"{kernel.release or '1.15'} on"])
+        constant, more = (", ".join(map(str, sorted(each))) or "-" for each in (kernel.constant, kernel.int64))
+        lines.append(
+            [str(kernel.since), types, *([constant, f"{kernel.release or '1.15'} on"] if found.fuses else [more])]
+        )
     text = f"{label}: opsets {ranges}{becomes}\n" + table(lines, "  ") + f"  source: {found.cite} ({found.date})\n"
     for failure in found.failures:
         if row.op in failure.operators:
@@ -219,9 +224,10 @@ def _table_text(row: OperatorRow, level: str | None) -> str:
     )
 
 
-def _provider_operator(row: ProviderRow) -> ProviderOperator:
+def _provider_operator(row: ProviderRow, found: Provider) -> ProviderOperator:
+    release = "1.15" if found.fuses else ""
     kernels = [
-        ProviderKernel(kernel.since, _sorted(kernel.types), sorted(kernel.constant), kernel.release or "1.15")
+        ProviderKernel(kernel.since, _sorted(kernel.types), sorted(kernel.constant), kernel.release or release)
         for kernel in row.kernels
     ]
     return ProviderOperator.of(row, kernels=kernels)

@@ -15,7 +15,7 @@ from dmlc.ir import Array
 from dmlc.runtime.feeds import FeedChecker
 from dmlc.runtime.ort_model import OrtModel, options_of, plain_message
 from dmlc.runtime.runnable import RunFailed
-from dmlc.workers.sessions import ProviderMissing, session_settings
+from dmlc.workers.sessions import ProviderMissing, session_settings, webgpu_device
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -32,6 +32,15 @@ def onnxruntime() -> Any:
 def has_directml() -> bool:
     """Return True if this ONNX Runtime has the DirectML execution provider. Raises what ``onnxruntime`` raises."""
     return "DmlExecutionProvider" in onnxruntime().get_available_providers()
+
+
+def has_webgpu() -> bool:
+    """Return True if the WebGPU execution provider has a device. Raises what ``onnxruntime`` raises."""
+    try:
+        webgpu_device(onnxruntime())
+    except ProviderMissing:
+        return False
+    return True
 
 
 def session_options(

@@ -26,9 +26,9 @@ from typing import Any, BinaryIO
 _WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
 #: Key of the refusal of nodes that would run on the CPU provider, in the same file.
 _NO_FALLBACK = "session.disable_cpu_ep_fallback"
-_CPU, _DML, _WEBGPU = "CPUExecutionProvider", "DmlExecutionProvider", "WebGpuExecutionProvider"
+_CPU, _DML, WEBGPU = "CPUExecutionProvider", "DmlExecutionProvider", "WebGpuExecutionProvider"
 #: ONNX Runtime's providers by backend.
-PROVIDERS = {"cpu": (), "dml": (_DML,), "webgpu": (_WEBGPU,)}
+PROVIDERS = {"cpu": (), "dml": (_DML,), "webgpu": (WEBGPU,)}
 #: The package of the WebGPU provider, which is a plugin of ONNX Runtime, and the name of an error without its device.
 _PLUGIN, NO_DEVICE = "onnxruntime_ep_webgpu", "WebGPU device"
 #: Bytes that a run on the CPU provider may take beside the model, and how often it may hold its weights.
@@ -65,7 +65,7 @@ def session_settings(library: Any, settings: dict[str, Any]) -> tuple[Any, list[
     ``ProviderMissing``.
     """
     own = PROVIDERS[settings["backend"]]
-    if _WEBGPU in own:
+    if WEBGPU in own:
         webgpu_device(library)
     for provider in own:
         if provider not in library.get_available_providers():
@@ -107,14 +107,14 @@ def webgpu_device(library: Any) -> Any:
     devices = getattr(library, "get_ep_devices", list)  # from ONNX Runtime 1.23
 
     def found() -> list[Any]:
-        return [each for each in devices() if each.ep_name == _WEBGPU]
+        return [each for each in devices() if each.ep_name == WEBGPU]
 
     if not found() and not _registered:
         try:
             plugin = importlib.import_module(_PLUGIN)
             library.register_execution_provider_library(_PLUGIN, plugin.get_library_path())
         except (ImportError, AttributeError):
-            raise ProviderMissing(_WEBGPU) from None
+            raise ProviderMissing(WEBGPU) from None
         _registered.add(_PLUGIN)
     if not found():
         raise ProviderMissing(NO_DEVICE)

@@ -391,6 +391,8 @@ def _places_instead(step: TraceStep, made: Array) -> tuple[Any, ...]:
     """The computed places in an axis, the first for all, the second, and each other one if the axis is short; others in
     six orders; one behind the axis, for where a selection is made by comparisons no element is equal to a NaN."""
     size = max([size for x in step.floats() for size in x.shape], default=1)
+    if step.op in ("argmax", "argmin") and made.size:  # it may count through several axes
+        size = max(next(step.floats()).size // made.size, 1)
     turns = [(np.arange(made.size) + turn) % size for turn in range(min(size, _SHORT_AXIS))]
     orders = [order % size for order in _shuffled(made.size, 0)]
     return made, 0, min(1, size - 1), *turns, *orders, size

@@ -133,6 +133,17 @@ def test_a_softmax_makes_operands_that_are_nearly_equal_equal() -> None:
     assert judged(subject, {"x": tied.astype(np.float32)}, turned) == {"y": "different"}
 
 
+def test_the_place_of_a_nan_among_several_axes() -> None:
+    text = """model m(x: f32[2, 3]) -> (y) {
+    y = one_hot(argmin(x, axes=[0, 1]), depth=6, dtype=i32)
+    return y
+}"""
+    subject = GraphSubject(dmlc.compile(Source("m.dml", text), target="onnx").source_graph)
+    place = {"y": np.array([[[0, 0, 0, 0, 1, 0]]], np.int32)}
+    assert judged(subject, {"x": np.array([[1, 0, np.nan], [-1, -2, 0]], np.float32)}, place) == {"y": "unspecified"}
+    assert judged(subject, {"x": np.array([[1, 0, -3], [-1, -2, 0]], np.float32)}, place) == {"y": "different"}
+
+
 def test_where_places_of_nan_are_compared_each_may_win() -> None:
     text = """model m(x: f32[4, 7]) -> (y) {
     i = argmax(x, axes=[1], dtype=i32)

@@ -9,6 +9,7 @@ import pytest
 import dmlc
 from dmlc.runtime import fixed_sessions
 from dmlc.runtime.fixed_sessions import FixedSessions
+from dmlc.targets.provider import provider
 from dmlc.targets.session_advice import free_dimensions, session_advice
 from tests.rows import each_row
 
@@ -38,7 +39,8 @@ def test_advice_that_cannot_be_read_fixes_nothing(text: str | None) -> None:
 
 
 def test_advice_is_read_back() -> None:
-    assert free_dimensions(session_advice({"b", "a"}, {"b": [1, 4], "c": [2]})) == ["a", "b"]
+    facts = provider("dml_ep").session
+    assert free_dimensions(session_advice(facts, {"b", "a"}, {"b": [1, 4], "c": [2]}, {})) == ["a", "b"]
 
 
 # --- the dims that are fixed are those of the emitted model

@@ -116,7 +116,8 @@ class ResultSpread:
             changed = np.logical_or.reduce([_sort(sample) != _sort(a) for sample in samples])
             most = np.nan_to_num(np.fmax.reduce(apart), nan=0.0, posinf=np.inf)
             # an element may stay where it is by chance, while those beside it move
-            slack = _FURTHER * np.maximum(most, np.median(most) if most.size else 0.0)
+            numbers = most[np.isfinite(a)]
+            slack = _FURTHER * np.maximum(most, np.median(numbers) if numbers.size else 0.0)
             # nor if an element moves by more than the largest: it has no digit that counts
             changed |= slack > np.abs(a[np.isfinite(a)]).max(initial=0)
             # nor how large it is if it changes its sign, and others are infinite: rounding makes what is divided by

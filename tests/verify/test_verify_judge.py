@@ -144,6 +144,18 @@ def test_the_place_of_a_nan_among_several_axes() -> None:
     assert judged(subject, {"x": np.array([[1, 0, -3], [-1, -2, 0]], np.float32)}, place) == {"y": "different"}
 
 
+def test_numbers_beside_nan_move_as_others_do() -> None:
+    """No sample moves the sum of the fourth row."""
+    text = """<ir_version: 8, opset_import: ["": 10]> g (float[8, 2] x) => (float[8, 1] y)
+    { l = LogSoftmax <axis = 1> (x) e = Exp (l) s = ReduceSum <axes = [1]> (e) y = Log (s) }"""
+    subject = OnnxSubject(parser.parse_model(text))
+    x = [[np.nan, 1], [1.4903497, -0.6011138], [-0.66955960, -0.85461414], [0.0012314935, 0.26604787]]
+    feeds = {"x": np.array([*x, *[[np.nan, 1]] * 2, [-2.114645, 2.4451966], [np.nan, 1]], np.float32)}
+    made = subject.run(feeds)["y"]
+    made[3] -= np.float32(2**-24)
+    assert judged(subject, feeds, {"y": made}) == {"y": "within"}
+
+
 def test_where_places_of_nan_are_compared_each_may_win() -> None:
     text = """model m(x: f32[4, 7]) -> (y) {
     i = argmax(x, axes=[1], dtype=i32)

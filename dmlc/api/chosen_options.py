@@ -20,7 +20,6 @@ from dmlc.passes.inventory import chosen_rules
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES
 from dmlc.passes.options import OPTIONS, Options
 from dmlc.runtime.binding import checked_binding
-from dmlc.runtime.devices import BACKEND_OF
 from dmlc.runtime.profiles import checked_profiles
 from dmlc.targets import Target
 
@@ -91,7 +90,7 @@ def _check_together(options: Options) -> None:
         message = "exact and accumulate=f32 contradict each other: results are rounded at other places"
     elif options.fuse and (options.target.provider is None or not options.target.own_schemas):
         message = f"target {options.target.name} has no operator for attention: fuse=attention is for DirectML"
-    elif options.probed is not None and options.probed.provider != BACKEND_OF.get(options.target.provider):
+    elif options.probed is not None and options.probed.provider != options.target.backend:
         message = f"probed has rows of {options.probed.provider}, and target {options.target.name} runs elsewhere"
     if message:
         raise fail(codes.UNKNOWN_CHOICE, message, exit_code=2)

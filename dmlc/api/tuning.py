@@ -30,7 +30,7 @@ from dmlc.passes.options import Options
 from dmlc.passes.pipeline import run_passes
 from dmlc.placement.report import placement
 from dmlc.runtime import files
-from dmlc.runtime.devices import BACKEND_OF, device_name, runtime_version
+from dmlc.runtime.devices import device_name, runtime_version
 from dmlc.runtime.ort_model import OrtModel
 from dmlc.runtime.random_feeds import random_feeds
 from dmlc.runtime.runnable import NoEvidence, RunFailed
@@ -251,7 +251,7 @@ def _backend(target: Target) -> str:
     """The backend that runs a target's lowerings. Raises ``DmlcError`` E0556 (exit code 2) for one without lowerings
     to choose from."""
     if target.code == "onnx" and (target.provider is not None or target.costs is not None):
-        return BACKEND_OF[target.provider]
+        return target.backend
     message = f"target {target.name} names no execution provider to time lowerings on"
     raise fail(codes.UNKNOWN_CHOICE, message, help="tune and tuning are for directml and cpu", exit_code=2)
 

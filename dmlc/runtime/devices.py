@@ -12,9 +12,6 @@ from dmlc.runtime.directml_device import directml_device
 from dmlc.runtime.distributions import plugin_version
 from dmlc.runtime.session import session_options
 
-#: The backend that runs the table of an execution provider; targets without one run on the CPU.
-BACKEND_OF = {None: "cpu", "dml_ep": "dml", "webgpu_ep": "webgpu"}
-
 
 def device_name(backend: str) -> str:
     """The device and its driver. Raises ``DmlcError`` E0553, E0560."""

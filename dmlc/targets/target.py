@@ -66,10 +66,19 @@ class TargetFacts(Answer, frozen=True):
     date: str = ""
 
 
+#: Backends by the table of their execution provider.
+_BACKENDS = {"dml_ep": "dml", "webgpu_ep": "webgpu"}
+
+
 class Target(TargetFacts, frozen=True):
     """A runtime that is compiled for. ``table`` are the kernels of the installed library, which no data file holds."""
 
     table: KernelTable | None = None
+
+    @property
+    def backend(self) -> str:
+        """The backend that runs the target's models: ``dml``, ``webgpu`` or ``cpu``."""
+        return _BACKENDS.get(self.provider or "", "cpu")
 
     @property
     def family(self) -> str:

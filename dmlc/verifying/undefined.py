@@ -355,7 +355,8 @@ def _out_of_range(step: TraceStep, carried: _Carried) -> Iterator[UndefinedEleme
             continue
         small = _vanished(step, operands, made)
         if small is not None and small.any():
-            near = (made[small], float(limits.tiny), -float(limits.tiny))
+            far = 2 * float(limits.tiny)  # more than what comparisons take for nothing
+            near = (made[small], far, -far)
             reason = "an inner value of the original underflows"
             yield from _undefined(step, number, small, reason, kind=OVERFLOWED, fills=near)
 
@@ -392,7 +393,7 @@ def _places_instead(step: TraceStep, made: Array) -> tuple[Any, ...]:
     six orders; one behind the axis, for where a selection is made by comparisons no element is equal to a NaN."""
     size = max([size for x in step.floats() for size in x.shape], default=1)
     if step.op in ("argmax", "argmin") and made.size:  # it may count through several axes
-        size = max(next(step.floats()).size // made.size, 1)
+        size = max([x.size // made.size for x in step.floats()], default=1) or 1
     turns = [(np.arange(made.size) + turn) % size for turn in range(min(size, _SHORT_AXIS))]
     orders = [order % size for order in _shuffled(made.size, 0)]
     return made, 0, min(1, size - 1), *turns, *orders, size

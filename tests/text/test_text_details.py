@@ -142,7 +142,7 @@ def test_what_no_machine_holds_is_not_counted(have: int) -> None:
     (found,) = DEFAULTS.passed("nodes", "it has", have).diagnostics
     count = f"{have:,}" if have <= 10**12 else "more than 1,000,000,000,000"
     assert found.message == f"it has {count} nodes, the limit is 2,000,000"
-    assert (f"--limit nodes={have}," in found.help) is (have <= 10**12)
+    assert (f"limits={{'nodes': {have}}}" in found.help) is (have <= 10**12)
 
 
 # --- places and help of a call

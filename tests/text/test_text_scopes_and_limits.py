@@ -129,7 +129,7 @@ def test_the_limit_on_tokens_is_exact(name: str) -> None:
         (found,) = caught.value.diagnostics
         assert found.code.id == "E0116"
         assert re.search(rf" has {count} tokens, the limit is {limit}$", found.message)
-        assert f"--limit tokens={count}," in found.help
+        assert f"limits={{'tokens': {count}}}" in found.help
 
 
 # --- numbers

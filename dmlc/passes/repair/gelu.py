@@ -209,8 +209,8 @@ class ErfGelu(GeluRule):
 
 
 class TanhGelu(GeluRule):
-    """x * (1 + tanh(u)) / 2 with the argument of GELU's approximation, in any form, becomes x * sigmoid(2 u), or
-    com.microsoft.FastGelu where that is right."""
+    """x * (1 + tanh(u)) / 2, with u of GELU's approximation, becomes x * sigmoid(2 u), or com.microsoft.FastGelu where
+    that is right."""
 
     name = "tanh-gelu"
     roots: ClassVar[tuple[Operation, ...]] = (TANH,)

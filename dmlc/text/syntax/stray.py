@@ -57,7 +57,8 @@ def _product(token: Span, line: str, help: str) -> Help:
     if not a or not b or "@" in b or not is_one_operand(a) or not is_one_operand(b):
         return help
     span = _at(token, at - len(left) + len(left.rstrip()) - len(a) + 1, at + 2 + len(right.rstrip()))
-    return Proposal(help, (Change(f"matmul({a}, {b})", span),), safe=True)
+    product = f"matmul({a}, {b})"
+    return Proposal(f"write {product}", (Change(product, span),), safe=True)
 
 
 def _choice(token: Span, line: str, help: str) -> Help:

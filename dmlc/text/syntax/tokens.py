@@ -67,10 +67,6 @@ _INSTEAD = {
 }
 
 
-#: A name, or a call without calls among its arguments.
-_OPERAND = r"[A-Za-z_]\w*(?:\([^()@]*\))?"
-
-
 @lru_cache(maxsize=1024)
 def is_number(text: str) -> bool:
     """Check that a token which begins like a number is one."""
@@ -117,7 +113,7 @@ def stray(token: Token) -> Diagnostic:
     name = unicodedata.name(text, "")
     if not text.isascii() and name:
         shown += f" ({name.lower()})"
-    help = _product(token) or proposed(token, _INSTEAD.get(text, ""))
+    help = proposed(token, _INSTEAD.get(text, ""))
     if not text.isascii() and (text.isspace() or unicodedata.category(text) == "Cf"):
         is_blank = text.isspace()
         help = proposal("replace it by a blank, or take it out", " " if is_blank else "", safe=True)
@@ -126,14 +122,6 @@ def stray(token: Token) -> Diagnostic:
     elif unicodedata.category(text) == "Pd" or name == "MINUS SIGN":
         help = proposal("minus is written -", "-", safe=True)
     return Diagnostic.of(codes.STRAY_CHARACTER, f"{shown} does not belong here", Label(token.span), help=help)
-
-
-def _product(token: Token) -> Help:
-    """The call in place of ``@``, where both operands are names or calls and no other sign binds them."""
-    line, at = token.source.line(token.line), token.column - 1
-    left = re.search(rf"(?:^|=|\(|,|\breturn\b|[+-])\s*({_OPERAND})\s*$", line[:at])
-    right = re.match(rf"\s*({_OPERAND})\s*(?=$|[),+#-])", line[at + 1 :])
-    return f"write matmul({left[1]}, {right[1]})" if line[at] == "@" and left and right else ""
 
 
 def _unclosed_quote(token: Token, message: str, quote: str) -> Diagnostic:

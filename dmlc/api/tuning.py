@@ -104,7 +104,9 @@ class TimedLowerings:
             found = msgspec.json.decode(files.read_bytes(path), type=Times)
         except msgspec.DecodeError:
             raise fail(codes.BAD_TUNING, f"{path} holds no times of lowerings") from None
-        if found.schema != 1 or found.provider != self._backend:
+        if found.schema != 1:
+            raise fail(codes.BAD_TUNING, f"{path} has schema {found.schema}, not 1: another dmlc wrote it")
+        if found.provider != self._backend:
             message = (
                 f"{path} has times of {found.provider}, and target {self._options.target.name} runs on {self._backend}"
             )
@@ -253,7 +255,7 @@ def _backend(target: Target) -> str:
     if target.code == "onnx" and (target.provider is not None or target.costs is not None):
         return target.backend
     message = f"target {target.name} names no execution provider to time lowerings on"
-    raise fail(codes.UNKNOWN_CHOICE, message, help="tune and tuning are for directml and cpu", exit_code=2)
+    raise fail(codes.UNKNOWN_CHOICE, message, help="tune and tuning are for directml, webgpu and cpu", exit_code=2)
 
 
 def _this_device(backend: str) -> Times:

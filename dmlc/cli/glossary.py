@@ -193,8 +193,8 @@ _WORDS = (
     ),
     GlossaryEntry(
         "target",
-        "The runtime that a model is compiled for: directml, cpu, onnx or numpy, or an older release such as "
-        "directml:ort-1.17. dmlc targets lists them.",
+        "The runtime that a model is compiled for: directml, webgpu, cpu, onnx or numpy, or an older release, "
+        "such as directml:ort-1.17. dmlc targets lists them.",
         ("targets",),
     ),
     GlossaryEntry(

@@ -17,6 +17,7 @@ from dmlc.diagnostics import DmlcError, Label, around, fail, option
 from dmlc.diagnostics.catalogue import shapes, targets
 from dmlc.diagnostics.given import integer_of
 from dmlc.inference.fact import MOST_ELEMENTS, Fact, of_array, of_elements
+from dmlc.inference.onnx_evaluator import onnx_evaluator
 from dmlc.inference.protos import asked_attributes
 from dmlc.inference.query import Query
 from dmlc.inference.registry import infer
@@ -232,9 +233,7 @@ def _evaluator(a: CarriedAttributes, ranks: tuple[tuple[DType, int] | None, ...]
     for info in model.graph.input:
         info.type.tensor_type.ClearField("shape")
     model.graph.output.extend([ValueInfoProto(name=f"o{i}") for i in range(a.results)])
-    from onnx.reference import ReferenceEvaluator  # loads slowly, and only running asks for it
-
-    return ReferenceEvaluator(model)
+    return onnx_evaluator(model)
 
 
 # --- the operations

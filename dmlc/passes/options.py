@@ -87,7 +87,7 @@ class Options(Struct, frozen=True, kw_only=True):
         Target,
         Option(
             _TARGET,
-            "directml, cpu, onnx or numpy (default: directml)",
+            "directml, webgpu, cpu, onnx or numpy (default: directml)",
             "NAME",
             accepts=TargetName | Target,
             default="directml",

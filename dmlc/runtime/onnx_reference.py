@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 from onnx import ModelProto, load_external_data_for_model
-from onnx.reference import ReferenceEvaluator
 
+from dmlc.inference.onnx_evaluator import onnx_evaluator
 from dmlc.runtime.runnable import NotRunnable, RunFailed
 
 
@@ -27,7 +27,7 @@ class OnnxReference:
         try:
             if folder is not None:
                 load_external_data_for_model(own, str(folder))
-            self._evaluator = ReferenceEvaluator(own)
+            self._evaluator = onnx_evaluator(own)
         except Exception as error:  # whatever the package raises
             raise NotRunnable(f"ONNX's reference cannot load the model: {error}") from None
 

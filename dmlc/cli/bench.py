@@ -83,18 +83,20 @@ def _measure(
         notes.append(f"report: {report.verdict}")
     nodes = list(bench.nodes_of(artifact.payload.graph))
     placed = report.nodes if report is not None and len(report.nodes) == len(nodes) else [None] * len(nodes)
-    rows = []
+    rows, compares = [], program.target.backend == backend != "cpu"
     for number, ((node, inside), said) in enumerate(zip(nodes, placed, strict=True)):
         name = said.name if said else node.name or next(filter(None, node.output), "")
         ran, single = profile.nodes.get(number), alone.get(number)
-        rows.append(timed_node(name, node.op_type, said, ran, single, inside=inside, backend=backend))
+        rows.append(timed_node(name, node.op_type, said, ran, single, inside=inside, compares=compares))
     partitions = None if report is None else report.partitions
     if backend == "webgpu" and on_software():
         notes.append("the provider runs on a driver that computes on the CPU: these times say nothing of a GPU")
     if backend != "cpu":
         notes.append("us: handing the work of a node to the device; us by itself: until the device is done with it")
     machine = _machine(backend, rounds)
-    return bench_answer(backend, machine, rounds, sizes, rows, profile.own, whole, partitions, notes)
+    return bench_answer(
+        backend, program.target.backend, machine, rounds, sizes, rows, profile.own, whole, partitions, notes
+    )
 
 
 def _machine(backend: str, rounds: int) -> str:

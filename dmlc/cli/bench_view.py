@@ -12,9 +12,9 @@ from dmlc.placement.node_placement import NodePlacement
 from dmlc.runtime.bench import NodeTime, WholeTime
 from dmlc.targets.dispatch import dispatch_cost
 
-_PROVIDERS = {"DmlExecutionProvider": "DirectML", "CPUExecutionProvider": "CPU"}
-#: The report's word for the place of a node, and the provider that is then to run it.
-_PLACES = {"provider": "DirectML", "cpu": "CPU"}
+_PROVIDERS = {"DmlExecutionProvider": "DirectML", "WebGpuExecutionProvider": "WebGPU", "CPUExecutionProvider": "CPU"}
+#: The words for backends.
+_DEVICES = {"dml": "DirectML", "webgpu": "WebGPU", "cpu": "CPU"}
 
 
 class TimedNode(Answer, frozen=True, rename={"op": "operator", "alone": "alone_microseconds"}):
@@ -73,10 +73,12 @@ class DispatchModel(Answer, frozen=True, rename={"predicted": "predicted_us", "i
 
 
 class BenchAnswer(Answer, frozen=True, rename={"backend": "provider", "rows": "nodes", "own": "put_in"}):
-    """The times of a model and of its nodes; ``sizes`` are the dims that were fixed to the sizes of the data."""
+    """The times of a model and of its nodes; ``sizes`` are the dims that were fixed to the sizes of the data, and
+    ``predicted_for`` is the backend of the target, whose places are predicted."""
 
     machine: str
     backend: str
+    predicted_for: str
     rounds: int
     sizes: dict[str, int]
     notes: list[str]
@@ -94,18 +96,16 @@ def timed_node(
     alone: float | None,
     *,
     inside: bool,
-    backend: str,
+    compares: bool,
 ) -> TimedNode:
-    """The times of a node; it agrees unless DirectML was asked for and another provider ran it than the report says."""
+    """The times of a node; it agrees unless the report ``compares`` and says another place than where it ran."""
     predicted, amounts = (None, (None, None)) if said is None else (said.where, (said.dispatches, said.bytes))
     provider, time = (None, None) if ran is None else (ran.provider, ran.microseconds)
-    agrees = backend != "dml" or ran is None or _place(predicted) in ("-", _ran(provider))
+    agrees = not (compares and ran and predicted in ("provider", "cpu")) or (predicted == "cpu") == (
+        _ran(provider) == "CPU"
+    )
     dispatches, moved = [value if isinstance(value, int) else None for value in amounts]
     return TimedNode(name, op, inside, predicted, provider, agrees, dispatches, moved, time, alone)
-
-
-def _place(predicted: str | None) -> str:
-    return _PLACES.get(predicted or "", "-")
 
 
 def _ran(provider: str | None) -> str:
@@ -114,6 +114,7 @@ def _ran(provider: str | None) -> str:
 
 def bench_answer(
     backend: str,
+    predicted_for: str,
     machine: str,
     rounds: int,
     sizes: dict[str, int],
@@ -132,7 +133,7 @@ def bench_answer(
         implied = max(time.work - moved / cost.bytes_per_us, 0.0) / dispatches if dispatches else None
     model = DispatchModel.of(cost, dispatches=dispatches, bytes=moved, predicted=predicted, implied=implied)
     added = [AddedNode.of(node) for node in own]
-    return BenchAnswer(machine, backend, rounds, sizes, list(notes), rows, added, time, model)
+    return BenchAnswer(machine, backend, predicted_for, rounds, sizes, list(notes), rows, added, time, model)
 
 
 def _sum(values: list[int | None]) -> int | None:
@@ -143,9 +144,10 @@ def _sum(values: list[int | None]) -> int | None:
 def benchmark_text(found: BenchAnswer) -> str:
     """The lines to paste into a report."""
     rows = [["node", "operator", "predicted", "ran on", "dispatches", "bytes", "us", "us by itself", "us a dispatch"]]
+    places = {"provider": _DEVICES[found.predicted_for], "cpu": "CPU"}
     for row in found.rows:
         mark = "" if row.agrees else "  <- not as predicted"
-        where = _PLACES.get(row.predicted or "", row.predicted or "-")
+        where = places.get(row.predicted or "", row.predicted or "-")
         each = _us(row.alone / row.dispatches) if row.alone is not None and row.dispatches else "-"
         rows.append([row.name, row.op, where, _ran(row.provider), _text(row.dispatches), _size(row.bytes)])
         rows[-1] += [_us(row.microseconds), _us(row.alone), each + mark]
@@ -174,12 +176,14 @@ def _whole(found: BenchAnswer) -> str:
     if model.implied is not None:
         place = {"dml": "", "webgpu": " with WebGPU"}.get(found.backend, " on the CPU")
         lines.append(f"measured{place}: {_us(model.implied)} us a dispatch, if the bytes take the estimated time")
-    if found.backend == "dml" and any(row.predicted for row in found.rows):
+    if found.backend == found.predicted_for and any(row.predicted for row in found.rows):
         wrong = sum(not row.agrees for row in found.rows)
         said = counted(wrong, "node") + " not" if wrong else "every node"
         lines.append(f"placement: {said} where the report says")
     elif time.partitions is not None:
-        lines.append("placement: predicted for DirectML; the CPU was asked for")
+        lines.append(
+            f"placement: predicted for {_DEVICES[found.predicted_for]}; {_DEVICES[found.backend]} was asked for"
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -379,7 +379,7 @@ class _Case:
 
     def __init__(self, number: int, feeds: Feeds, runs: _Runs, check: _Verification) -> None:
         self.number, self.feeds, self._check = number, feeds, check
-        self.pattern = pattern_of(number).name if check.plan.given is None else "from files"
+        self.pattern = pattern_of(number).name if check.plan.given is None else "given"
         run_left, self._run_right = runs
         self._results = run_left()
         plain = pattern_of(number).is_plain

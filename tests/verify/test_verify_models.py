@@ -302,7 +302,7 @@ def test_a_kernel_that_ends_its_process_costs_an_input() -> None:
 
 
 def test_a_run_without_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dmlc.runtime.hosts.TIME_LIMIT", 0.3)
+    monkeypatch.setattr(WORKER, "limit", 0.3)
     body = helper.make_graph(
         [node("Identity", ["c"], ["c2"]), node("Sin", ["v"], ["v2"])],
         "body",

@@ -43,7 +43,7 @@ def compile(
     ``TypeError`` for an option that does not exist.
 
     Options:
-        target: directml, cpu, onnx or numpy (default: directml)
+        target: directml, webgpu, cpu, onnx or numpy (default: directml)
         feature_level: DirectML's feature level to rely on
         opset: the ONNX opset to emit (default: the target's)
         probed: take what dmlc doctor --probe wrote of a device before the tables of the package

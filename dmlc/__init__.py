@@ -23,7 +23,7 @@ _NAMES, _load, _ = lazy_names(
         "api.fixing": ("FixedText", "MadeFix", "fix"),
         "api.functions": ("function",),
         "builder": ("Graph", "Tensor", "constant", "onnx", "size"),
-        "codegen.onnx.metadata": ("model_facts",),
+        "onnx_schema.metadata": ("model_facts",),
         "debugging": (
             "BisectResult",
             "LocatedVerdict",

@@ -99,7 +99,6 @@ from dmlc.builder.operations import top_k as top_k
 from dmlc.builder.operations import transpose as transpose
 from dmlc.builder.operations import unsqueeze as unsqueeze
 from dmlc.builder.operations import where as where
-from dmlc.codegen.onnx.metadata import model_facts as model_facts
 from dmlc.debugging import BisectResult as BisectResult
 from dmlc.debugging import LocatedVerdict as LocatedVerdict
 from dmlc.debugging import ModelDiff as ModelDiff
@@ -126,6 +125,7 @@ from dmlc.ir.dtype import u8 as u8
 from dmlc.ir.dtype import u16 as u16
 from dmlc.ir.dtype import u32 as u32
 from dmlc.ir.dtype import u64 as u64
+from dmlc.onnx_schema.metadata import model_facts as model_facts
 from dmlc.placement.report import Placement as Placement
 from dmlc.verifying.verdict import Verdict as Verdict
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dmlc import ir
-from dmlc.codegen.onnx.metadata import model_facts
 from dmlc.diagnostics.limits import DEFAULTS, Limits
+from dmlc.onnx_schema.metadata import model_facts
 from dmlc.targets.session_advice import RUNS_ON
 
 if TYPE_CHECKING:

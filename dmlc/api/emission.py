@@ -30,7 +30,7 @@ def emit(kind: str, graph: Graph, target: Target, opset: int, style: Style) -> A
 
 def state_requirements(artifact: Artifact, opset: int, report: Placement | None) -> None:
     """Write what an ONNX model requires into its metadata; ``report`` is its placement, None without a provider."""
-    from dmlc.codegen.onnx.metadata import add_fact
+    from dmlc.onnx_schema.metadata import add_fact
     from dmlc.placement.requirements import FACT, requirements, requirements_of_opset
 
     found = requirements_of_opset(opset) if report is None else requirements(report)

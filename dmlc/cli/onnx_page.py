@@ -8,12 +8,12 @@ import onnx
 
 from dmlc.cli.layout import table
 from dmlc.cli.signatures import TypedValue
-from dmlc.codegen.onnx.metadata import model_facts, other_entries
 from dmlc.diagnostics.limits import Limits
 from dmlc.importers import read_model
 from dmlc.ir import as_dtype
 from dmlc.ir.answers import Answer
 from dmlc.onnx_schema.domains import imported_versions
+from dmlc.onnx_schema.metadata import model_facts, other_entries
 from dmlc.onnx_schema.types import element_name
 from dmlc.placement.node_counts import node_counts
 from dmlc.placement.report import placement

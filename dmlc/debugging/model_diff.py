@@ -18,7 +18,6 @@ from dmlc import api
 from dmlc.api.arguments import check_arguments
 from dmlc.api.sources import ProgramSource, name_of, onnx_model
 from dmlc.codegen.onnx.annotations import read_annotations
-from dmlc.codegen.onnx.metadata import model_facts, other_entries
 from dmlc.debugging.canonical_text import GraphParts, TextLine, TextPair
 from dmlc.debugging.constants import ConstantChange
 from dmlc.debugging.node_pairs import label_of
@@ -27,6 +26,7 @@ from dmlc.diagnostics.limits import Limits
 from dmlc.diagnostics.shown import Rows, Shown
 from dmlc.ir.answers import Answer, JsonRecord
 from dmlc.onnx_schema.domains import imported_versions, operator_of, plain_domain
+from dmlc.onnx_schema.metadata import model_facts, other_entries
 
 #: The most characters of an entry of metadata in a line.
 _MOST = 100

@@ -16,6 +16,7 @@ from dmlc.inference.model_facts import GraphFacts, facts_of_model
 from dmlc.inference.open_sizes import open_inputs
 from dmlc.ir import Dim, TensorType
 from dmlc.onnx_schema.domains import imported_versions, operator_of, plain_domain
+from dmlc.onnx_schema.metadata import model_facts
 from dmlc.onnx_schema.nested import graphs_of, holds_graphs
 from dmlc.placement.costs import node_bytes, node_dispatches, total
 from dmlc.placement.faults import surroundings
@@ -31,7 +32,7 @@ from dmlc.targets import Target
 from dmlc.targets.capabilities import Capabilities
 from dmlc.targets.directml import least_feature_level, level_key
 from dmlc.targets.provider import provider
-from dmlc.targets.session_advice import FACT, provider_options
+from dmlc.targets.session_advice import provider_options
 
 #: The operands and results on the CPU of a node that does not run on the provider: none in particular.
 _NOWHERE = Looked(CPU, "")
@@ -146,8 +147,7 @@ def _options(model: ModelProto, target: Target) -> Mapping[str, str]:
     """The options of the provider that a model asks for in its metadata."""
     if target.provider is None:
         return {}
-    advice = [entry.value for entry in model.metadata_props if entry.key.startswith(f"dmlc.{FACT}.")]
-    return provider_options(advice, provider(target.provider).session.provider)
+    return provider_options(model_facts(model), provider(target.provider).session.provider)
 
 
 def size_options(dims: list[str], shapes: list[str]) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from dmlc.codegen.artifact import Artifact
-from dmlc.codegen.onnx.metadata import model_facts, named_axes
 from dmlc.ir import Array
+from dmlc.onnx_schema.metadata import model_facts, named_axes
 from dmlc.runtime.session import Session
 from dmlc.targets.session_advice import FACT, free_dimensions
 

@@ -117,11 +117,11 @@ def options_of(model: ModelProto, backend: str) -> dict[str, str]:
     """The options of the backend's provider that a compiled model asks for in its metadata."""
     if not PROVIDERS[backend]:
         return {}
-    from dmlc.codegen.onnx.metadata import model_facts  # on the CPU, where verify runs, nothing of the compiler loads
-    from dmlc.targets.session_advice import FACT, provider_options
+    from dmlc.onnx_schema.metadata import model_facts  # on the CPU, where verify runs, nothing of the compiler loads
+    from dmlc.targets.session_advice import provider_options
 
-    advice = [facts.get(FACT) for facts in model_facts(model)]
-    return {name: text for own in PROVIDERS[backend] for name, text in provider_options(advice, own).items()}
+    facts = model_facts(model)
+    return {name: text for own in PROVIDERS[backend] for name, text in provider_options(facts, own).items()}
 
 
 def host_of(model: ModelProto, folder: Path | None, backend: str) -> ThisProcess | WorkerProcess:

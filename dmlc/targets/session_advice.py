@@ -36,10 +36,11 @@ def session_advice(
     return json.dumps(advice, ensure_ascii=False, separators=(",", ":"))
 
 
-def provider_options(advice: Iterable[str | None], provider: str) -> dict[str, str]:
-    """The options of the provider that all parts of a model ask for; none where one of them carries no advice."""
+def provider_options(facts: Iterable[Mapping[str, str]], provider: str) -> dict[str, str]:
+    """The options of the provider that all parts of a model ask for, by the facts of each part; none where one of them
+    has no advice."""
     found = []
-    for text in advice:
+    for text in (each.get(FACT) for each in facts):
         try:
             data = json.loads(text or "{}")
             given = data["provider_options"] if data["provider"] == provider else {}

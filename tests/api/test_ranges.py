@@ -14,8 +14,8 @@ from onnx import parser
 
 import dmlc
 from dmlc.api import compile as compile_program
-from dmlc.codegen.onnx.metadata import model_facts
 from dmlc.diagnostics import Source
+from dmlc.onnx_schema.metadata import model_facts
 from dmlc.ops.ranges import broken_by, into_range
 from dmlc.text import format_source
 from dmlc.verifying import verify_models

@@ -62,4 +62,8 @@ def test_the_placement_follows_the_options() -> None:
     report = dmlc.check(model, target="webgpu").placement
     assert report is not None
     assert [node.op for node in report.nodes if node.where == "cpu"] == ["Cast"]
+    model = program.to_onnx()
+    model.metadata_props.add(key="dmlc.version.00000000", value="a part without advice")
+    report = dmlc.check(model, target="webgpu").placement
+    assert report is not None and report.count("cpu") == 1
     assert np.array_equal(program.run({"x": np.eye(4, 5, dtype="f4")}, backend="cpu")["y"].ravel(), range(4))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from onnx import NodeProto
 
-from dmlc.codegen.onnx.metadata import PREFIX
 from dmlc.ir import Graph, Node
+from dmlc.onnx_schema.metadata import PREFIX
 from dmlc.targets import Target
 
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.codegen.onnx.fused_results import keep_fused_results
 from dmlc.codegen.onnx.initializers import name_initializers
 from dmlc.codegen.onnx.look_alikes import keep_look_alikes
-from dmlc.codegen.onnx.metadata import keyed, open_dims
 from dmlc.codegen.onnx.named_axes import names_axes
 from dmlc.codegen.onnx.registry import lowering_of
 from dmlc.codegen.onnx.rounding import RoundingWatch
@@ -29,6 +28,7 @@ from dmlc.diagnostics.catalogue.bugs import INTERNAL
 from dmlc.ir import Graph, Node
 from dmlc.ir.dtype import i64
 from dmlc.ir.printer import number_text
+from dmlc.onnx_schema.metadata import keyed, open_dims
 from dmlc.onnx_schema.schemas import DOMAIN_VERSIONS
 from dmlc.ops.constant import CONSTANT
 from dmlc.ops.move import RESHAPE, RESHAPES

@@ -10,13 +10,13 @@ from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorPro
 from dmlc.codegen.onnx.choose import needs_bounds
 from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.codegen.onnx.look_alikes import keep_look_alikes
-from dmlc.codegen.onnx.metadata import other_entries
 from dmlc.codegen.onnx.named_axes import names_axes, of_all_axes
 from dmlc.codegen.onnx.registry import lowers
 from dmlc.codegen.onnx.writer import attribute_proto, tensor_proto
 from dmlc.ir import Node, Region, Tensor
 from dmlc.onnx_schema.declared import believed, completed, contradicts, open_negative_sizes
 from dmlc.onnx_schema.domains import MICROSOFT, plain_domain
+from dmlc.onnx_schema.metadata import other_entries
 from dmlc.onnx_schema.moves.draft import NOTHING
 from dmlc.onnx_schema.nested import graphs_in
 from dmlc.onnx_schema.origin import ModelOrigin, NodeOrigin, known_of

@@ -15,8 +15,8 @@ from onnx_session import session
 
 import dmlc
 from dmlc import model_facts
-from dmlc.codegen.onnx.metadata import keyed
 from dmlc.diagnostics import Source
+from dmlc.onnx_schema.metadata import keyed
 from tests.rows import each_row
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*/model.dml"))

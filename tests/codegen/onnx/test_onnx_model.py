@@ -13,10 +13,10 @@ from onnx_session import assert_same, check, kinds, lower, run, session
 
 from dmlc import __version__
 from dmlc.codegen.artifact import Artifact
-from dmlc.codegen.onnx.metadata import model_facts
 from dmlc.diagnostics import Source, Span
 from dmlc.ir import Graph, TensorType, symbol
 from dmlc.ir.dtype import f32
+from dmlc.onnx_schema.metadata import model_facts
 from dmlc.ops import binary, elementwise, normalize, reduce, select
 from dmlc.ops.call import CallSite, apply
 

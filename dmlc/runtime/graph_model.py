@@ -11,7 +11,7 @@ from dmlc.diagnostics import DmlcError, Label, fail, option
 from dmlc.diagnostics.catalogue import bugs, runs
 from dmlc.ir import Array, Attributes, DimExpr, ForeignType, Graph, Node, Value, evaluate
 from dmlc.runtime.opaque_nodes import OpaqueNodes, runs_alone
-from dmlc.runtime.runnable import RunFailed
+from dmlc.runtime.runnable import NotRunnable, RunFailed
 
 #: Other results of a node, for those that were computed from its operands.
 Change: TypeAlias = "Callable[[Node, Sequence[Array | None], tuple[Array, ...]], tuple[Array, ...]]"
@@ -23,8 +23,8 @@ _FAILURES = (ValueError, IndexError, ZeroDivisionError, OverflowError)
 class GraphModel:
     """The meaning of a graph. ``names`` are the names of its values: an output's own, or ``%`` and a number.
 
-    With ``opaque``, nodes that only ONNX Runtime knows run there, each alone. Raises ``DmlcError`` E0553 for an
-    operator without a reference.
+    ``opaque`` runs the nodes without a reference of dmlc's, each alone. Raises ``DmlcError`` E0553, here or in ``run``,
+    for an operator that nothing computes.
     """
 
     def __init__(self, graph: Graph, opaque: OpaqueNodes | None = None) -> None:
@@ -117,7 +117,10 @@ class GraphModel:
     def _results(self, node: Node, attributes: Attributes, operands: list[Array | None]) -> tuple[Array, ...]:
         if node.op.reference is None:
             assert self._opaque is not None
-            return self._opaque.run(node, operands)
+            try:
+                return self._opaque.run(node, operands)
+            except NotRunnable:
+                raise _no_reference(node) from None
         try:
             found = node.op.reference(attributes, *operands)
         except _FAILURES as error:

@@ -1,4 +1,5 @@
-"""Opaque nodes of a graph that is computed by the references: each alone on ONNX Runtime's CPU provider."""
+"""Opaque nodes of a graph that is computed by the references: each alone, on ONNX Runtime's CPU provider or by ONNX's
+own reference."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from onnx import AttributeProto, ModelProto, TensorProto, ValueInfoProto, helper
 from dmlc.ir import Array, ForeignType, Graph, Node, Tensor, Value
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.runtime.ort_model import NONE, OrtModel
-from dmlc.runtime.runnable import NotRunnable, RunFailed
+from dmlc.runtime.runnable import NotRunnable, RunFailed, Runnable
 
 #: The model format of the single nodes.
 _IR_VERSION = 8
@@ -25,21 +26,31 @@ def runs_alone(node: Node) -> bool:
 
 
 class OpaqueNodes:
-    """The opaque nodes of a graph, each loaded when it first runs, and kept."""
+    """The opaque nodes of a graph, each loaded when it first runs, and kept; without ``on_runtime`` they run by ONNX's
+    reference."""
 
-    def __init__(self, graph: Graph, folder: Path | None = None) -> None:
+    def __init__(self, graph: Graph, folder: Path | None = None, *, on_runtime: bool = True) -> None:
         self._versions = dict(graph.origin.versions) if graph.origin is not None else {}
         self._opset = graph.opset
         self._folder = folder
-        self._loaded: dict[Node, OrtModel] = {}
+        self._on_runtime = on_runtime
+        self._loaded: dict[Node, Runnable] = {}
 
     def run(self, node: Node, operands: Sequence[Array | None]) -> tuple[Array, ...]:
-        """The results of a node that ``runs_alone``. Raises ``RunFailed``, and ``NoEvidence`` as ``OrtModel``."""
+        """The results of a node that ``runs_alone``. Raises ``RunFailed``, ``NotRunnable`` for one that ONNX's
+        reference does not know, and ``NoEvidence`` as ``OrtModel``."""
         if node not in self._loaded:
-            self._loaded[node] = OrtModel(self._model(node), self._folder, level=NONE, threads=1, isolated=True)
+            self._loaded[node] = self._load(self._model(node))
         feeds = {_name(v): np.asarray(x) for v, x in zip(node.operands, operands, strict=True) if v and x is not None}
         found = self._loaded[node].run(feeds)
         return tuple(np.asarray(found[f"y{index}"]) for index in range(len(node.results)))
+
+    def _load(self, model: ModelProto) -> Runnable:
+        if self._on_runtime:
+            return OrtModel(model, self._folder, level=NONE, threads=1, isolated=True)
+        from dmlc.runtime.onnx_reference import OnnxReference  # loads onnx.reference, which is slow
+
+        return OnnxReference(model, self._folder)
 
     def _model(self, node: Node) -> ModelProto:
         record = node.attributes_as(OpaqueAttributes)

@@ -68,6 +68,28 @@ def test_an_operator_without_a_reference() -> None:
     assert caught.value.diagnostics[0].code.id == "E0553"
 
 
+def test_operators_that_onnx_alone_defines_run_by_its_reference() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (float[N, 3] x, float[3, 4] w, float[4] b) => (float[N, 4] y) '
+        "{ g = Gemm <alpha = 0.5> (x, w, b) y = Relu (g) }"
+    )
+    x, w = np.random.default_rng(0).standard_normal((2, 3, 4)).astype(np.float32)
+    feeds = {"x": np.ascontiguousarray(x[:, :3]), "w": w, "b": x[0]}
+    found = dmlc.compile(model, target="cpu", only_rules=()).run(feeds, backend="reference")["y"]
+    np.testing.assert_allclose(found, np.maximum(feeds["x"] @ w * 0.5 + x[0], 0), rtol=1e-6)
+
+
+def test_operators_of_others_have_no_reference() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]> g (float[3] x) => (float[3] y) '
+        "{ y = com.microsoft.FusedMatMul (x, x) }"
+    )
+    program = dmlc.compile(model, target="cpu", only_rules=())
+    with pytest.raises(dmlc.DmlcError, match=r"com\.microsoft\.FusedMatMul has no reference") as caught:
+        program.run({"x": np.zeros(3, np.float32)}, backend="reference")
+    assert caught.value.diagnostics[0].code.id == "E0553"
+
+
 @pytest.mark.parametrize("backend", ["reference", "numpy"])
 def test_relations_of_an_imported_model_are_checked_where_onnx_runtime_does_not(backend: str) -> None:
     """The fed arrays are wrong, not the compiler; and an empty batch is not wrong."""

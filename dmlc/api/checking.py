@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from dmlc import api
-from dmlc.api.checked_probe import checked_probe
 from dmlc.api.chosen_options import require_options
 from dmlc.api.chosen_target import check_feature_level, chosen_target
+from dmlc.api.measured_file import checked_probe
 from dmlc.api.program import Program, emitted
 from dmlc.api.sources import ProgramSource, name_of, onnx_model
 from dmlc.diagnostics import Diagnostic, DmlcError, judged, option, refuses

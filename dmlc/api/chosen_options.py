@@ -8,8 +8,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from dmlc.api.arguments import checked_argument
-from dmlc.api.checked_probe import checked_probe
 from dmlc.api.chosen_target import chosen_target
+from dmlc.api.measured_file import checked_probe
 from dmlc.diagnostics import did_you_mean, fail
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.diagnostics.given import integer_of

@@ -19,6 +19,7 @@ from msgspec.structs import asdict, replace
 
 from dmlc import __version__
 from dmlc.api.emission import emit
+from dmlc.api.measured_file import read_measured
 from dmlc.codegen.artifact import Artifact
 from dmlc.diagnostics import DmlcError, fail
 from dmlc.diagnostics.catalogue import runs as codes
@@ -51,7 +52,7 @@ class TimedOperation(Struct, frozen=True, omit_defaults=True):
     """The microseconds of a node's lowerings, and the noise: how many times faster one must be to count as faster.
 
     ``form`` is the operator that an imported model has it as. ``dropped`` lowerings make the same nodes as another,
-    are not right, or fail.
+    are wrong, or fail.
     """
 
     operator: str
@@ -78,10 +79,10 @@ _Key = tuple[str, str, tuple[str, ...], str]
 
 
 class TimedLowerings:
-    """The tuner of a compilation: times from a file and, where they are to be taken, those of this machine's device.
+    """The tuner of a compilation: times from a file and, if asked for, new times from this machine's device.
 
-    Raises ``DmlcError`` E0553 where the target's provider or its device is not there,
-    E0569 for a file of something else, E0556 for a target without a provider. ``threads`` are those of a node.
+    A node may use ``threads`` threads, None for one each core. Raises ``DmlcError`` E0553 where the target's provider
+    or its device is not there, E0569 for a file of something else, E0556 for a target without a provider.
     """
 
     def __init__(self, options: Options, *, threads: int | None = None) -> None:
@@ -100,12 +101,7 @@ class TimedLowerings:
             self._read(path)
 
     def _read(self, path: Path) -> None:
-        try:
-            found = msgspec.json.decode(files.read_bytes(path), type=Times)
-        except msgspec.DecodeError:
-            raise fail(codes.BAD_TUNING, f"{path} holds no times of lowerings") from None
-        if found.schema != 1:
-            raise fail(codes.BAD_TUNING, f"{path} has schema {found.schema}, not 1: another dmlc wrote it")
+        found = read_measured(path, Times, "times of lowerings")
         if found.provider != self._backend:
             message = (
                 f"{path} has times of {found.provider}, and target {self._options.target.name} runs on {self._backend}"
@@ -124,12 +120,12 @@ class TimedLowerings:
             data = msgspec.json.format(msgspec.json.encode(replace(self._file, rows=rows)), indent=1)
             files.write_bytes(Path(self._options.tuning), data + b"\n")
 
-    def said(self) -> str:
-        """The device, and how much was timed on it."""
+    def summary(self) -> str:
         device = f"{self._file.device}, ONNX Runtime {self._file.onnxruntime}"
         taken = f"{counted(len(self._measured), 'lowered operation')} timed" if self._here else "times taken"
         left = f"; {counted(len(self._left), 'operation')} without times" if self._left else ""
-        return f"{taken} on {device}{left}"
+        interrupted = "; interrupted" if self._here and self._is_over else ""
+        return f"{taken} on {device}{left}{interrupted}"
 
     # --- times
 
@@ -174,7 +170,7 @@ class TimedLowerings:
         return found is not None
 
     def _made(self, key: _Key, node: Node, name: str, sizes: Callable[[Dim], int]) -> Artifact:
-        """A model of the node alone in one of its lowerings. Its parts have those of their own times."""
+        """A model of the node alone in one of its lowerings, whose parts are chosen by their own times."""
         graph = Graph("lowering", opset=self._options.opset)
         operands: list[Value | None] = []
         for place, value in enumerate(node.operands):
@@ -186,20 +182,14 @@ class TimedLowerings:
             graph.add_output(f"y{place}", result)
         self._forced[key] = name
         try:
-            plain: dict[str, Any] = {
-                "progress": None,
-                "bind": {},
-                "shapes": {},
-                "ranges": {},
-                "profile": {},
-            }
+            plain: dict[str, Any] = {"progress": None, "bind": {}, "shapes": {}, "ranges": {}, "profile": {}}
             run_passes(graph, replace(self._options, tuner=self, **plain), self._options.target)
         finally:
             del self._forced[key]
         return emit("onnx", graph, self._options.target, self._options.opset, "plain")
 
     def _race(self, made: Mapping[str, Artifact], classes: Mapping[str, str]) -> tuple[dict[str, float], float]:
-        """The seconds of the lowerings that are right, and the noise. The node as it stands comes first."""
+        """The seconds of the lowerings that are right, and the noise. The unchanged node comes first."""
         first = next(iter(made.values()))
         feeds = random_feeds(first.signature, 0)
         faults = _faults(first, self._options)
@@ -236,10 +226,7 @@ def _faults(artifact: Artifact, options: Options) -> tuple[int, int]:
     """The nodes of a model that fail or are wrong on the target, and those that are left to the CPU."""
     if options.target.provider is None:
         return 0, 0
-    level = options.target.feature_level or ""
-    report = placement(
-        artifact.payload, options.target, feature_level=level, types=artifact.types, probe=options.probed
-    )
+    report = placement(artifact.payload, options.target, types=artifact.types, probe=options.probed)
     return sum(fault.effect in ("fails", "wrong") for _, fault in report.findings), report.count("cpu")
 
 

@@ -288,7 +288,7 @@ def _report(
     if kind == "onnx" and program.load_check().unchecked:
         notes = (*notes, program.load_check().unchecked)
     if program.tuner is not None:
-        notes = (*notes, program.tuner.said())
+        notes = (*notes, program.tuner.summary())
     fields: dict[str, Any] = {
         **_outcome(program, kind, output, verdict),
         "written": not args.dry_run,

@@ -14,7 +14,7 @@ from contextlib import redirect_stdout
 from typing import TypedDict
 
 from dmlc import __version__
-from dmlc.cli.console import Console
+from dmlc.cli.console import Console, UsageError
 from dmlc.cli.layout import table
 from dmlc.cli.options import add_report_options
 from dmlc.diagnostics import DmlcError
@@ -71,6 +71,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
         from dmlc.cli.probe_view import show_probe
 
         return show_probe(args, console)
+    if args.force or args.backend or args.output:
+        raise UsageError("--backend, -o and --force are options of --probe")
     versions, errors = _libraries()
     runtimes = runtime_distributions()
     providers = [] if _RUNTIME in errors else list(require(_RUNTIME).get_available_providers())

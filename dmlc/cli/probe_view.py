@@ -17,7 +17,6 @@ from dmlc.placement.probed import ProbedNode
 from dmlc.runtime import files
 from dmlc.runtime.session import has_directml
 
-_TARGETS = {"dml": "directml", "cpu": "cpu", "webgpu": "webgpu"}
 _FINE = {True: "right", False: "wrong", None: "not compared"}
 
 
@@ -36,7 +35,7 @@ def show_probe(args: argparse.Namespace, console: Console) -> int:
     """Write the file, and show what is not fine; the exit code is 1 where a table says otherwise. Raises ``DmlcError``
     E0553 where the provider or its device is not there."""
     backend = args.backend or ("dml" if has_directml() else "cpu")
-    target, output = chosen_target(_TARGETS[backend], None), args.output or f"{args.probe or backend}.probe.json"
+    target, output = chosen_target(backend, None), args.output or f"{args.probe or backend}.probe.json"
     if args.probe and Path(output).exists() and Path(output).samefile(args.probe):
         raise UsageError(f"OUT is MODEL: {output} would be overwritten")
     expected, left = {}, 0

@@ -124,7 +124,7 @@ def program_page(
     out += _rewrites_text(program.ledger, verbose=verbose)
     choices = _choices(program)
     if choices:
-        by = "estimated costs on one thread" if program.tuner is None else f"times: {program.tuner.said()}"
+        by = "estimated costs on one thread" if program.tuner is None else f"times: {program.tuner.summary()}"
         out += f"\nlowerings, with their {by}\n"
     for (node, reason), spans in choices.items():
         out += f"  {node}: {reason}\n{_lines(spans)}"

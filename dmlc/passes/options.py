@@ -70,7 +70,7 @@ class Tuner(Protocol):
         """The nanoseconds of the lowerings of these names and classes at some sizes, of which only those are there that
         were timed and are right; and under ``noise`` how many times faster one must be to count as faster."""
 
-    def said(self) -> str:
+    def summary(self) -> str:
         """The device, and how much was timed on it."""
 
 

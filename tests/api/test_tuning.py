@@ -69,7 +69,7 @@ def test_the_fastest_is_taken_whatever_it_is_estimated_at(machine: Machine) -> N
     (said, *_) = [remark.reason() for remark in program.remarks if remark.chosen]
     assert said.startswith("blocked-argmax 1 s (estimated ") and "rather than unchanged 2 s (estimated " in said
     assert program.tuner is not None
-    assert program.tuner.said() == "1 lowered operation timed on a card, ONNX Runtime 1.99"
+    assert program.tuner.summary() == "1 lowered operation timed on a card, ONNX Runtime 1.99"
 
 
 @pytest.mark.parametrize(("seconds", "noise", "taken"), [(1.9, 1.01, True), (1.96, 1.01, False), (1.7, 1.2, False)])
@@ -129,7 +129,7 @@ def test_what_takes_too_long_is_left(machine: Machine, monkeypatch: pytest.Monke
     monkeypatch.setattr(tuning.time, "monotonic", lambda: float(next(now)))
     program = compiled("hardmax", tune_seconds=seconds)
     assert program.tuner is not None
-    assert ("without times" in program.tuner.said()) is (seconds == 1)
+    assert ("without times" in program.tuner.summary()) is (seconds == 1)
 
 
 def test_an_interrupt_keeps_what_is_known(machine: Machine, tmp_path: Path) -> None:
@@ -143,6 +143,7 @@ def test_an_interrupt_keeps_what_is_known(machine: Machine, tmp_path: Path) -> N
     program = dmlc.compile(dmlc.Source(text), target="cpu", tune=True, tuning=tmp_path / "t.json")
     assert fired(program).count("blocked-argmax") == 1
     assert len(json.loads((tmp_path / "t.json").read_text("utf-8"))["rows"]) == 1
+    assert program.tuner is not None and program.tuner.summary().endswith("; interrupted")
 
 
 def test_a_signal_ends_the_process_and_keeps_what_is_known(machine: Machine, tmp_path: Path) -> None:
@@ -194,7 +195,11 @@ def test_without_the_device_nothing_is_timed(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_file_of_something_else(tmp_path: Path) -> None:
     for content in ("{}", "nothing", '{"schema": 1, "provider": "cpu", "device": "", "onnxruntime": "", "rows": [1]}'):
         (tmp_path / "t.json").write_text(content)
-        with pytest.raises(DmlcError, match="holds no times of lowerings"):
+        with pytest.raises(DmlcError, match="has no times of lowerings"):
+            compiled(tune=False, tuning=tmp_path / "t.json")
+    for schema in (2, '"1"'):
+        (tmp_path / "t.json").write_text(f'{{"schema": {schema}}}')
+        with pytest.raises(DmlcError, match="not 1: another dmlc wrote it"):
             compiled(tune=False, tuning=tmp_path / "t.json")
     with pytest.raises(DmlcError, match="cannot open"):
         compiled(tune=False, tuning=tmp_path / "missing.json")

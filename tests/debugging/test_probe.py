@@ -128,8 +128,17 @@ def test_a_file_of_another_provider_or_of_nothing(file: Path, tmp_path: Path) ->
     with pytest.raises(DmlcError, match="probed has rows of dml, and target cpu runs elsewhere"):
         dmlc.compile(MODEL, target="cpu", probed=file)
     (tmp_path / "x.json").write_text("{}")
-    with pytest.raises(DmlcError, match="holds no rows of a probe"):
+    with pytest.raises(DmlcError, match="has no rows of a probe"):
         dmlc.compile(MODEL, probed=tmp_path / "x.json")
+    (tmp_path / "x.json").write_text(file.read_text("utf-8").replace('"schema":1', '"schema":2'))
+    with pytest.raises(DmlcError, match="has schema 2, not 1"):
+        dmlc.compile(MODEL, probed=tmp_path / "x.json")
+
+
+@each_row("words", [("--force",), ("--backend", "cpu"), ("-o", "rows.json")])
+def test_options_of_the_probe_need_it(words: tuple[str, ...], command_line: Run) -> None:
+    code, _, err = command_line("doctor", *words)
+    assert code == 2 and "options of --probe" in err
 
 
 def test_the_command_writes_rows_without_names(command_line: Run, tmp_path: Path) -> None:

@@ -284,7 +284,7 @@ BAD_TUNING = declare(
     another execution provider than the target's was measured.""",
     example="""
 $ dmlc compile head.dml --tuning head.onnx
-error[E0569]: head.onnx holds no times of lowerings
+error[E0569]: head.onnx has no times of lowerings
 """,
     fixed="$ dmlc compile head.dml --tuning head.tuning.json",
     program=False,

@@ -37,8 +37,6 @@ from dmlc.runtime.chosen_outputs import graph_with_outputs, with_outputs
 from dmlc.runtime.feeds import FeedChecker
 from dmlc.runtime.runner import Run, Runner, profile_of, session_of
 from dmlc.targets import Target, load_target
-from dmlc.targets.provider import provider
-from dmlc.workers.sessions import WEBGPU
 
 if TYPE_CHECKING:
     import onnx
@@ -495,7 +493,7 @@ class Program(Shown):
             return "numpy"
         from dmlc.runtime.session import has_directml, has_webgpu
 
-        if self.target.provider is not None and provider(self.target.provider).session.provider == WEBGPU:
+        if self.target.backend == "webgpu":
             return "webgpu" if has_webgpu() else "cpu"
         return "dml" if has_directml() else "cpu" if self.target.runs_on_cpu else "reference"
 

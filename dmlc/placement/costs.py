@@ -106,7 +106,7 @@ def _of_sort(node: NodeProto, scope: ValueScope) -> int | None:
 
 
 def _of_recurrence(node: NodeProto, scope: ValueScope) -> int | None:
-    """A dispatch for each step of each direction, and two copies of the state."""
+    """A dispatch for each step of each direction, and those that copy the state."""
     shape, directions = scope.of(node.input[0]).shape, 1 + (attribute(node, "direction") == "bidirectional")
     if not shape or not isinstance(shape[0], int):
         return None

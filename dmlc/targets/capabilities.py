@@ -53,11 +53,6 @@ class Capabilities:
         """The name of the provider's device in messages."""
         return self.provider.device
 
-    @property
-    def level(self) -> str:
-        """The feature level of DirectML; empty where the provider is not DirectML's."""
-        return self.target.feature_level or ""
-
     def cite(self, operator: str) -> str:
         """The row of the provider's table that an answer about the operator comes from."""
         return f"{self.provider.cite}, row {operator} ({self.provider.date})"

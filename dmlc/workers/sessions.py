@@ -58,11 +58,10 @@ def session_settings(library: Any, settings: dict[str, Any]) -> tuple[Any, list[
 
     ``backend`` is ``cpu``, ``dml`` or ``webgpu``. ``level`` is ``all``, ``basic`` or ``none``, of graph optimizations,
     without the optimizers that ``disabled`` names. ``threads`` are those of a node, None for one each core. ``folder``
-    is where external data lies, ``dims`` fixes free dimensions by name, ``whole`` refuses nodes for the CPU,
-    ``provider_options`` are those of the provider. Without
-    ``arena``, nothing stays allocated for later runs: after an allocation that failed, ONNX Runtime's arena takes for
-    the next one nearly all that the limit leaves. Threads of a ``timed`` session rest between its runs. Raises
-    ``ProviderMissing``.
+    is where external data is, ``dims`` fixes free dimensions by name, ``whole`` refuses nodes for the CPU,
+    ``provider_options`` go to the provider. Without ``arena``, nothing stays allocated for later runs: after an
+    allocation that failed, ONNX Runtime's arena takes for the next one nearly all that the limit leaves. Threads of a
+    ``timed`` session rest between its runs. Raises ``ProviderMissing``.
     """
     own = PROVIDERS[settings["backend"]]
     if WEBGPU in own:

@@ -39,7 +39,7 @@ def merge_class(outer: Operation, inner: Node, axes: tuple[int, ...], graph: Gra
 
     Integer sums and products are the same in any order where they wrap (``Target.wraps_integers``). ONNX Runtime's CPU
     provider saturates from 1.27 on and adds i64 in f64; ONNX does not say. ``legalize`` makes them wrap, but the class
-    is the form of the reductions here.
+    is the class of the reductions as they are written here.
     """
     x = inner.operand("x")
     dtype = x.type.dtype

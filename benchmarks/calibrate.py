@@ -1,4 +1,5 @@
-"""Measure the lowerings of selections on this machine, and write what its kernels cost beside the base calibration.
+"""Measure the lowerings of selections on this machine, and write what its kernels cost relative to the base
+calibration.
 
 ``python -m benchmarks.calibrate NAME`` writes ``dmlc/targets/data/calibrations/NAME.json``. Times that are there stay,
 so that a table of times from elsewhere gets its factors too. The file counts where ``cost_ort_cpu.json`` names it.
@@ -36,7 +37,7 @@ FOLDER = Path(dmlc.__file__).parent / "targets" / "data" / "calibrations"
 #: An operation, a dtype, a shape and axes.
 Selection = tuple[str, str, tuple[int, ...], tuple[int, ...]]
 _SOME = (((8, 64, 128, 128), (1,)), ((8, 64, 128, 128), (2, 3)), ((4096, 1024), (0,)), ((4096, 1024), (1,)))
-#: The pull on a factor that the times say little of, to that of all kernels.
+#: The weight of the factor of all kernels in the factor of one, which a few times may not determine.
 _PULL = 0.05
 
 

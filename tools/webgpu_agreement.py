@@ -30,7 +30,7 @@ TOLERANCE = {"float16": 2e-2, "float32": 1e-3, "float64": 1e-3}
 
 
 class Agreement(Struct, frozen=True):
-    """A model as it was predicted and as it ran; ``differences`` are those of the two, ``wrong`` the outputs with other
+    """A model as it was predicted and as it ran; ``differences`` between the two, and the ``wrong`` outputs, with other
     numbers than expected."""
 
     ran: DeviceRun
@@ -96,8 +96,8 @@ def wrong_outputs(got: Mapping[str, np.ndarray], want: Mapping[str, np.ndarray])
 
 
 def sized(path: Path, feeds: Mapping[str, np.ndarray], target: Target, *, promises: bool = False) -> dmlc.Program:
-    """The model compiled with its open sizes fixed to those of the feeds. With ``promises`` its inputs of i64 have the
-    range of what is fed."""
+    """The model compiled with its open sizes fixed to the sizes of the inputs. With ``promises`` its inputs of i64
+    have the range of the given ones."""
     model = onnx.load(path, load_external_data=False)
     weights = {tensor.name for tensor in model.graph.initializer}
     sizes: dict[str, int] = {}

@@ -57,7 +57,7 @@ _OPTIONAL = defs.OpSchema.FormalParameterOption.Optional
 
 
 class Asked(Struct):
-    """An operator at one version. ``inputs`` and ``outputs`` are type parameters, ``opset`` is that of the model."""
+    """An operator at one version. ``inputs`` and ``outputs`` are type parameters, ``opset`` is the model's."""
 
     op: str
     domain: str

@@ -75,7 +75,7 @@ def option_words(name: str, value: Any) -> list[str]:
 
 
 def limits_of(args: argparse.Namespace) -> Limits:
-    """The limits, with those of the command line."""
+    """The default limits, changed as the command line asks."""
     return Limits.of(dict(args.limits))
 
 

@@ -47,7 +47,7 @@ class GraphParts:
 @dataclass(slots=True)
 class TextPair:
     """The texts of two models, made graph by graph, and what they do not have: constants that differ, and the number of
-    values that have other names. ``versions`` are those of both models by domain."""
+    values that have other names. ``versions`` are the opsets of both models by domain."""
 
     versions: Sequence[Mapping[str, int]]
     a: list[TextLine] = field(default_factory=list)
@@ -63,7 +63,7 @@ class TextPair:
         self.b += right
 
     def add_bodies(self, a: NodeProto, b: NodeProto) -> None:
-        """Add the graphs inside two nodes that stand for each other."""
+        """Add the graphs inside two paired nodes."""
         x, y = (GraphParts(GraphProto(node=[node])) for node in (a, b))
         left, right = self._inner(x, y, NodePairs(nodes={0: 0}), "", "")
         self.a += left.get(0, ())
@@ -127,7 +127,7 @@ class TextPair:
     # --- constants
 
     def _constants(self, a: GraphParts, b: GraphParts, prefix: str) -> dict[str, str]:
-        """Record the constants that differ; the names that those of A have in B."""
+        """Record the constants that differ; the names in B of the constants of A."""
         before, after = constants_of(a.graph, a.folder), constants_of(b.graph, b.folder)
         names = {name: name for name in before if name in after}
         left = [constant for name, constant in before.items() if name not in names]
@@ -178,7 +178,7 @@ def _shared_inputs(a: GraphProto, b: GraphProto, *, by_place: bool) -> dict[str,
 
 
 def _names_for_b(pairs: NodePairs, nodes: Sequence[NodeProto]) -> dict[str, str]:
-    """The names of values of B in its text: the first of A that they stand for; others keep theirs, unless A has it."""
+    """The names of values of B in its text: the first paired value's in A; others keep theirs, unless A has it."""
     names = {y: x for x, y in reversed(pairs.values.items())}
     taken = set(pairs.values)
     for name in [name for node in nodes for name in node.output if name and name not in names]:
@@ -187,7 +187,7 @@ def _names_for_b(pairs: NodePairs, nodes: Sequence[NodeProto]) -> dict[str, str]
 
 
 def _in_order_of_a(nodes: Sequence[NodeProto], pairs: NodePairs) -> list[int]:
-    """The positions of B's nodes: each behind what it reads, as near as can be to where its pair stands in A."""
+    """The positions of B's nodes: each behind what it reads, as near as can be to the place of its pair in A."""
     places = {j: i for i, j in pairs.nodes.items()}
     makers = {name: j for j, node in enumerate(nodes) for name in node.output if name}
     needs = [{makers[name] for name in values_read_by(node) if name in makers} - {j} for j, node in enumerate(nodes)]

@@ -31,7 +31,7 @@ from dmlc.verifying.subject import Subject, op_key
 
 class NodeRecord(Answer, frozen=True, rename={"sources": "from"}):
     """A node: its name (or its first result), operator, operands and results, and its origin: ``places`` in the source,
-    ``sources``, the nodes of an imported model that it stands for, and ``rules``, the rewrites that made it."""
+    ``sources``, the nodes of an imported model that it came from, and ``rules``, the rewrites that made it."""
 
     name: str
     operator: str

@@ -52,9 +52,9 @@ class DiffFacts(Answer, frozen=True):
 class ModelDiff(JsonRecord, Shown):
     """Every difference of two models, A and B; ``equal`` if there is none.
 
-    ``text`` has the lines of a unified diff: inputs, outputs, opsets, metadata and nodes, those of A that B lacks
-    (``removed`` counts the nodes) and of B that A lacks (``added``). Names of inner values and of nodes, and the order
-    of nodes, are not differences; ``renamed`` counts the values that have another name in B.
+    ``text`` has the lines of a unified diff: inputs, outputs, opsets, metadata and nodes that A has and B lacks
+    (``removed`` counts the nodes), and that B has and A lacks (``added``). Names of inner values and of nodes,
+    and the order of nodes, are not differences; ``renamed`` counts the values that have another name in B.
     """
 
     text: tuple[str, ...]
@@ -125,9 +125,9 @@ def diff(
 ) -> ModelDiff:
     """Compare two models or programs: paths, ``Source``, ``Graph`` or ``ModelProto``.
 
-    A program is compared as it is written, without rewrites. Both become one text, in which values of B have the names
-    of those of A that they stand for: nodes are paired by the values that they make, by name and by structure. A line
-    that one text lacks has the rewrites that made or took its node, from metadata and the ledger. Constant nodes count
+    A program is compared as it is written, without rewrites. Both become one text, in which a value of B has the
+    name of its equal in A: nodes are paired by the values that they make, by name and by structure. A line that one
+    text lacks has the rewrites that made or removed its node, from metadata and the ledger. Constant nodes count
     as initializers. ``model`` picks one of several in a program and ``include`` are folders as for ``compile``. Raises
     ``DmlcError`` for a source that cannot be read or compiled.
     """

@@ -1,4 +1,4 @@
-"""Single nodes on a provider, each as a model of its own in the worker: if it runs and is right, and its time."""
+"""Single nodes on a provider, each as one model in the worker: if it runs and is right, and its time."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ Before: TypeAlias = Callable[[str, TensorType], str]
 #: argument writes a size.
 Spell: TypeAlias = Callable[[Node, list[str], Callable[[Dim], str], Before], "str | None"]
 #: The shapes of a node's results as reading its call infers them, from the sizes that it knows for some dims; a text
-#: stands for a size that it leaves open, one text for equal ones. None for a node whose types are the graph's.
+#: is a size that it leaves open, one text for equal ones. None for a node whose types are the graph's.
 ReadShapes: TypeAlias = Callable[[Node, Mapping[str, Dim]], "list[list[Dim | str]] | None"]
 
 

@@ -37,7 +37,7 @@ class LowerHardmax(RewritePass, frozen=True):
 
 
 class _HardmaxMatch(Match, eq=False, kw_only=True):
-    """``axes`` without axes of size 1, if any other is left."""
+    """``axes`` without the ones of size 1, if any other is left."""
 
     axes: tuple[int, ...]
 
@@ -105,7 +105,7 @@ class _MergeSoftmaxAxes(Rule[Match]):
 
 
 def _counting(graph: Graph, x: Value, axes: tuple[int, ...]) -> tuple[int, ...]:
-    """The axes without axes of size 1, if any other is left."""
+    """The axes without the ones of size 1, if any other is left."""
     return tuple([axis for axis in axes if not is_unit(graph, x.shape[axis])]) or axes[:1]
 
 

@@ -39,8 +39,8 @@ from dmlc.targets import Target
 
 
 def run_passes(graph: Graph, options: Options, target: Target) -> PassContext:
-    """Run all passes for a target and return what they recorded; for another than that of the options without times.
-    Raises ``DmlcError``."""
+    """Run all passes for a target and return what they recorded. Times of lowerings count for the target of the options
+    alone. Raises ``DmlcError``."""
     options = options if target is options.target else replace(options, tuner=None)
     context = PassContext(target, options.opset, options, progress=options.progress)
     same = [condition.left - condition.right for condition in graph.conditions if condition.relation == "=="]

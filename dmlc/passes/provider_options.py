@@ -16,7 +16,7 @@ from dmlc.targets.needed_kernels import NEEDS
 
 #: The buffers of the device hold fewer elements than that, of two bytes or more each.
 _LOWEST, _HIGHEST = float(-(2**31)), float(2**31 - 1)
-#: Operations whose second operand are indices: those of an axis fit.
+#: Operations whose second operand are indices. No axis is so long that they need more than 32 bits.
 _INDEXED = (GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS)
 
 

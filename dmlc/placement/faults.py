@@ -90,7 +90,7 @@ def _mixes_channels(node: TypedNode) -> bool:
 
 
 def _reads_apart(node: TypedNode) -> bool:
-    """True if the elements from the axis on are a multiple of 2 or 4, and those of the last axis are not."""
+    """True if the elements from the axis on are a multiple of 2 or 4, and the size of the last axis is not."""
     x, axis = node.given(0), attribute(node.proto, "axis")
     if x is None or x.shape is None or not x.static or not x.shape:
         return False

@@ -22,12 +22,12 @@ ALL, BASIC, NONE = "all", "basic", "none"
 class OrtModel:
     """A model loaded into ONNX Runtime.
 
-    ``folder`` is where its external data lies. ``backend`` is ``cpu``, ``dml`` or ``webgpu``, ``level`` that of graph
-    optimizations without the ``disabled`` optimizers, ``threads`` are those of a node (None for one each core),
-    ``dims`` fixes free dimensions by name. ``isolated`` models run in the worker, with limits on time and on memory,
-    and are loaded again if it ended. ``whole`` models are refused if a node of them would run on the CPU provider
-    beside another. ``timed`` ones keep their memory between runs, which ``race`` times. ``types`` are those of the
-    outputs and ``input_types`` of the inputs, as ONNX Runtime writes them.
+    ``folder`` is where its external data is. ``backend`` is ``cpu``, ``dml`` or ``webgpu``, ``level`` the level of
+    graph optimizations, without the ``disabled`` optimizers. A node may use ``threads`` threads, None for one each
+    core. ``dims`` fixes free dimensions by name. ``isolated`` models run in the worker, with limits on time and on
+    memory, and are loaded again if it ended. ``whole`` models are refused if a node would run on the CPU provider
+    instead. ``timed`` ones keep their memory between runs, which ``race`` times. ``types`` are the types of the
+    outputs, ``input_types`` of the inputs, as ONNX Runtime writes them.
 
     Raises, here and in ``run``, ``RunFailed`` if ONNX Runtime refuses the model or fails, ``DmlcError`` E0553 if the
     provider is missing, E0560, or if isolated ``NoEvidence``, if ONNX Runtime is missing or broken.

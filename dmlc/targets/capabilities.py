@@ -24,7 +24,7 @@ class Capabilities:
     """
 
     def __init__(self, target: Target, opset: int, options: Mapping[str, str] | None = None) -> None:
-        """``options`` are those of the provider in a session; by default those that a compiled model may ask for."""
+        """``options`` go to the provider in a session; without them, whatever a compiled model may ask for."""
         self.target = target
         self.options = options
         self.opset = opset

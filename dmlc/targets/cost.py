@@ -55,8 +55,8 @@ class Rates(Struct, frozen=True):
 class CostModel:
     """The costs of one target's kernels. A step costs ``node + reads*read + ceil(reads/run)*run + writes*write``.
 
-    ``margin`` is the part of a cost that an estimate of less does not prove to be saved. ``calibrations`` are those of
-    other machines and releases.
+    ``margin`` is the part of a cost that an estimate of less does not prove to be saved. ``calibrations`` are the
+    costs on other machines and releases.
     """
 
     def __init__(

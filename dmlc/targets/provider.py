@@ -172,8 +172,8 @@ class Failure(Struct, frozen=True):
 class RuntimeRewrite(Struct, frozen=True):
     """A pass of ONNX Runtime that replaces nodes by one node ``makes``, in models of these opsets.
 
-    ``devices`` are those of the providers that it does so for. ``patterns`` are given only where the node made runs
-    elsewhere than those it replaces, gives other numbers or has fewer dispatches: operators with their operands,
+    It does so for the providers of ``devices``. ``patterns`` are given only where the new node runs elsewhere than the
+    replaced ones, gives other numbers or has fewer dispatches: operators with their operands,
     numbers, and names of values. ``when`` names a condition on these.
     """
 
@@ -191,8 +191,8 @@ class RuntimeRewrite(Struct, frozen=True):
 class SessionFacts(Struct, frozen=True):
     """A session of ONNX Runtime on a provider: its name there, and the options that every session has.
 
-    ``int64_options`` are those for more kernels of i64, which compute the low 32 bits, ``plain_layout`` those that keep
-    the layout of ONNX where the provider prefers another; empty where there are none.
+    ``int64_options`` ask for more kernels of i64, which compute the low 32 bits, ``plain_layout`` for ONNX's layout
+    where the provider prefers another; empty where there are none.
     """
 
     provider: str

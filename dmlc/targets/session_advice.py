@@ -21,7 +21,7 @@ def session_advice(
 
     ``free_dimensions`` are the dims to fix by name (``add_free_dimension_override_by_name``): with an open size
     DirectML fuses no nodes, and every new shape is compiled again. ``suggested_sizes`` are ``sizes`` of these dims: the
-    ends of their declared bounds. ``options`` are those of the provider that the model asks for.
+    ends of their declared bounds. ``options`` of the provider are what the model asks for.
     """
     names = sorted(dims)
     suggested = {name: list(sizes[name]) for name in names if name in sizes}

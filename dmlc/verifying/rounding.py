@@ -120,9 +120,11 @@ def terms_of(op: str, operands: Sequence[Array | None], x: Array) -> int:
 
 
 def places_of_kernels(op: str, operands: Sequence[Array | None], x: Array) -> Any:
-    """The elements of an approximated function that are equal to others because their operands are, so that it depends
-    on the kernel if they are; those to which a function brings operands of different size are equal everywhere. Of a
-    softmax they are those that are equal although their operands are not: one kernel rounds them apart."""
+    """The elements whose equality to others depends on the kernel.
+
+    Of an approximated function these are equal because their operands are; elements to which it brings operands of
+    different size are equal everywhere. Of a softmax they are equal although their operands are not: another kernel
+    rounds them apart."""
     operand, name = operands[0] if operands else None, op.lower().replace("_", "")
     if name not in (*_APPROXIMATE, *_SHARES) or operand is None or operand.shape != x.shape:
         return False

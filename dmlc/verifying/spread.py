@@ -94,8 +94,8 @@ class ResultSpread:
     def holds(self, a: Array, b: Any, places: Array) -> bool:
         """Return whether the elements of ``b`` at the places are within the spread of ``a``."""
         inside = self.within(a, b)[places]
-        told = inside.size <= max(2 * inside.sum(), _FEW)
-        if self._jumps and told and not inside.all() and len(self._samples) < _TIMES_OF_JUMPS:
+        nearly = inside.size <= max(2 * inside.sum(), _FEW)
+        if self._jumps and nearly and not inside.all() and len(self._samples) < _TIMES_OF_JUMPS:
             self._add(_TIMES, _TIMES_OF_JUMPS)
             inside = self.within(a, b)[places]
         return bool(inside.all())

@@ -407,7 +407,7 @@ def _shuffled(count: int, first: int) -> list[Array]:
 
 def _may_overflow(step: TraceStep, operands: list[Array], made: Array) -> Any:
     """The places where a sum or a product of finite numbers may overflow in one order and not in another: all or none,
-    unless each result is made of the operands where it stands."""
+    unless each result is made of one element of each operand."""
     if step.op in _ONE_BY_ONE:
         return False
     if step.op in _SUMS:

@@ -31,8 +31,8 @@ WRITTEN_OTHERWISE = {
 def test_a_program_that_is_read_computes_the_same_and_is_written_as_it_was(
     compiled: CompiledFixture, tmp_path: Path
 ) -> None:
-    """The numbers are those of the case; the text is the same byte for byte, with the weights beside it. Where it is
-    not, the next text is."""
+    """The case gives the same numbers. The text and the weights are the same byte for byte; where they are not, the
+    next ones are."""
     path, name = compiled.path, compiled.path.stem
     try:
         compiled.program("directml").save(_program(tmp_path, 0))

@@ -27,7 +27,7 @@ def check_what_rules_are_fed_by(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def by_one_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plans of selections count as those of sums do: one that the base calibration finds cheaper is taken."""
+    """For selections, as for sums, a plan is taken that the base calibration finds cheaper."""
     for standing in (arg.SearchAsItStands, hardmax.HardmaxAsItStands):
         monkeypatch.setattr(standing, "calibrated", False)
         monkeypatch.setattr(standing, "suffices", lambda *_: False)

@@ -120,7 +120,7 @@ def test_each_place_of_a_hardmax_of_nan_may_be_the_largest() -> None:
 
 
 def test_a_softmax_makes_operands_that_are_nearly_equal_equal() -> None:
-    """-2.6e-7 and -1.8e-7 beside larger ones: a kernel may round their powers to one number, or to two."""
+    """-2.6e-7 and -1.8e-7 among larger ones: a kernel may round their powers to one number, or to two."""
     text = """model m(x: f32[6]) -> (y) {
     v, y = top_k(softmax(x), k=6)
     return y

@@ -1,4 +1,4 @@
-"""Predicted placement beside the provider's log: where each node runs, each copy, and dispatches.
+"""Predicted placement against the provider's log: where each node runs, each copy, and dispatches.
 
 ``python -m tools.webgpu_agreement`` does the same for the model fixtures.
 """

@@ -21,7 +21,7 @@ Arrays = Mapping[str, np.ndarray]
 
 
 class Case(Struct, frozen=True):
-    """A model and its inputs, under a name of its own. Norms of several epsilons disturb each other in one session."""
+    """A model, its inputs and its name. Norms of several epsilons disturb each other in one session."""
 
     name: str
     model: ModelProto
@@ -74,7 +74,7 @@ def _group(group: list[Case]) -> dict[str, Arrays | Exception]:
 
 
 def merged(models: Mapping[str, ModelProto]) -> ModelProto:
-    """One model of several, each with a prefix on its names; the opsets and the metadata are those of the first."""
+    """One model of several, each with a prefix on its names; the opsets and the metadata come from the first."""
     out = ModelProto()
     first = next(iter(models.values()))
     out.CopyFrom(first)

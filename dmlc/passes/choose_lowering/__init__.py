@@ -43,9 +43,9 @@ class ChooseLowering(RewritePass, frozen=True):
     """Nodes for which there are several lowerings become the one that is fastest by its times, or else its estimated
     cost.
 
-    Where sizes are open, a plan is taken that is no dearer than the node as it stands at every end of their bounds;
-    among several the one with the least product of costs. A node that stands as a model says it is left alone where no
-    more than the cost model's margin would be saved. A remark keeps all candidates with their costs. A plan that
+    Where sizes are open, a plan is taken that is no dearer than the unchanged node at every end of their bounds; among
+    several the one with the least product of costs. A node that an imported model has in this form is left alone where
+    no more than the cost model's margin would be saved. A remark keeps all candidates with their costs. A plan that
     ``only_rules`` names is taken wherever it applies, whatever it costs. The class is the plan's.
     """
 
@@ -79,8 +79,8 @@ def _as_rule(plan: type[Plan]) -> type[Rule[Any]]:
 class _Candidate(Struct, frozen=True):
     """A plan and its cost at each corner of the bounds, or why it is none.
 
-    ``elsewhere`` are its costs by other calibrations, and ``times`` those that were taken. It must be ``need`` times
-    cheaper than the node as it stands.
+    ``elsewhere`` are its costs by other calibrations, and ``times`` the measured ones. It must be ``need`` times
+    cheaper than the unchanged node.
     """
 
     plan: Plan
@@ -238,7 +238,7 @@ def _is_made(node: Node, plans: Sequence[Plan]) -> bool:
 
 
 def _best(possible: Sequence[_Candidate], *, forced: bool) -> _Candidate:
-    """The cheapest of those that are everywhere so much cheaper than the node as it stands as they must be, or that."""
+    """The cheapest plan that is cheaper everywhere by as much as it must be; without one, the unchanged node."""
     (standing,) = [c for c in possible if isinstance(c.plan, Standing)]
     others = [c for c in possible if c is not standing]
     if forced and others:

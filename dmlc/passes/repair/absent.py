@@ -38,7 +38,8 @@ _EXACT = float(2**24)
 
 
 class AbsentRule(RangedRule, Rule[Match]):
-    """A rule about an operator without a kernel. ``operators`` are those of ONNX by root, ``needs`` what it becomes."""
+    """A rule about an operator without a kernel. ``operators`` are ONNX's names of the roots, ``needs`` what it
+    becomes."""
 
     optional = False
     operators: ClassVar[dict[Operation, str]]
@@ -167,7 +168,7 @@ class OneHotByComparison(AbsentRule):
         return make(WHERE, hot, make.constant(a.on, a.dtype), make.constant(a.off, a.dtype))
 
     def _kind(self, dtype: DType) -> DType:
-        """The dtype in which indices are compared: that of ArgMax and TopK, or i32."""
+        """The dtype in which indices are compared: i64 where the provider compares it, else i32."""
         return i64 if dtype is i64 and self.capabilities.computes("Equal", i64) else i32
 
     @staticmethod

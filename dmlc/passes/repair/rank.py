@@ -145,7 +145,7 @@ class MergeBeside(MergeAxes):
     roots: ClassVar[tuple[Operation, ...]] = (CONCAT, SPLIT, SLICE, CUMSUM)
 
     def runs(self, node: Node, graph: Graph) -> tuple[tuple[int, ...], ...]:
-        """Its own axes stand alone; all others merge with their neighbours, axes of size 1 with any."""
+        """Its own axes stay apart; all others merge with their neighbours, axes of size 1 with any."""
         shape, own = node.operand(0).shape, _own_axes(node)
         runs: list[list[int]] = []
         marked: list[bool] = []

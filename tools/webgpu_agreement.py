@@ -51,20 +51,20 @@ def agreement(program: dmlc.Program, feeds: Mapping[str, np.ndarray], want: Mapp
 def differences(report: Placement, ran: DeviceRun, inputs: Collection[str]) -> list[str]:
     """List what the report says otherwise than the provider does. Nodes that ONNX Runtime fused or folded are not
     compared: their dispatches are. Copies of inputs are not: who reads them decides only where they are made."""
-    said = {node.name: node for node in report.nodes}
+    predicted = {node.name: node for node in report.nodes}
     out = []
     for node in ran.nodes:
-        row = said.get(node.name)
+        row = predicted.get(node.name)
         if row is None or row.where == "folded":
-            out += [] if node.on_gpu else [f"{node.op} {node.name} runs on the CPU, nothing is said of it"]
+            out += [] if node.on_gpu else [f"{node.op} {node.name} runs on the CPU, which is not predicted"]
         elif (row.where == "provider") != node.on_gpu:
-            out.append(f"{node.op} {node.name}: {row.where} is said ({row.why}), runs on the {_side(node.on_gpu)}")
+            out.append(f"{node.op} {node.name}: {row.where} is predicted ({row.why}), runs on the {_side(node.on_gpu)}")
     copied = {(copy.value, copy.to_device) for copy in report.transfers}
     apart = sorted(copy for copy in copied ^ set(ran.copies) if copy[0] not in inputs)
     out += [f"copy of {value} to the {side}: {_which(copied, value, side)}" for value, side in apart]
     if report.dispatches != len(ran.programs):
         kinds = Counter(text.split(":")[0].split("[")[0] for text in ran.programs)
-        out.append(f"dispatches: {report.dispatches} are said, {len(ran.programs)} are made: {dict(kinds)}")
+        out.append(f"dispatches: {report.dispatches} are predicted, {len(ran.programs)} are made: {dict(kinds)}")
     return out
 
 
@@ -72,8 +72,8 @@ def _side(on_gpu: bool) -> str:
     return "GPU" if on_gpu else "CPU"
 
 
-def _which(said: set[tuple[str, str]], value: str, side: str) -> str:
-    return "is said, not made" if (value, side) in said else "is made, not said"
+def _which(predicted: set[tuple[str, str]], value: str, side: str) -> str:
+    return "is predicted, not made" if (value, side) in predicted else "is made, not predicted"
 
 
 def wrong_outputs(got: Mapping[str, np.ndarray], want: Mapping[str, np.ndarray]) -> list[str]:

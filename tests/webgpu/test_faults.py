@@ -58,7 +58,8 @@ CASES = {
     ),
     "empty-rows": case("g (float[0, 3] x) => (float[0, 3] y) { y = Softmax (x) }", x=numbers(0, 3)),
 }  # fmt: skip
-#: Rows without a case here: one ends the process, one takes minutes of shader compilation, one is of an older opset.
+#: Rows without a case here: one ends the process, one takes minutes of shader compilation, one is of an older opset,
+#: and one is advice about sums of many f16.
 LEFT_OUT = {"empty", "mha-mask", "softmax-components", "mean-f16"}
 ROWS = {row.id: row for row in provider("webgpu_ep").failures}
 

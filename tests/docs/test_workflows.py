@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import importlib
+import importlib.util
 import os
 import re
 import shlex
@@ -55,10 +55,17 @@ def check_pip(words: list[str]) -> None:
     assert re.search(rf"^{match[1]} = \[", PROJECT, re.MULTILINE)
 
 
+def check_python(words: list[str]) -> None:
+    """Workflows run modules of the repository."""
+    flag, module, *_ = words
+    assert flag == "-m"
+    assert importlib.util.find_spec(module) is not None
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_names_what_exists(command: str) -> None:
     program, *words = shlex.split(command)
-    checks = {"dmlc": check_dmlc, "pytest": check_pytest, "pip": check_pip}
+    checks = {"dmlc": check_dmlc, "pytest": check_pytest, "pip": check_pip, "python": check_python}
     if program in checks:
         checks[program](words)
     else:

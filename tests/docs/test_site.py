@@ -1,0 +1,41 @@
+"""The site is built from the pages without a warning, and asks no other host for anything."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tools.site.__main__ import build_site, write_pages
+from tools.site.sources import ROOT, copied, linked
+
+#: Fields of an element that make a browser load something.
+_LOADED = re.compile(r"<(?:script|img|link|iframe|source)\b[^>]*\b(?:src|href)=[\"']?((?:https?:)?//[^\"'> ]*)")
+
+
+def test_fences_are_of_a_form_that_every_reader_of_markdown_knows() -> None:
+    """GitHub takes any words behind the language; the site takes the title, and drops the rest of the page else."""
+    for path in copied():
+        if path.endswith(".md"):
+            for fence in re.findall(r"^```(.+)$", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE):
+                assert re.fullmatch(r'\w+( title="[\w.]+")?', fence), (path, fence)
+
+
+def test_links_follow_pages_and_leave_nothing_that_is_not_on_the_site() -> None:
+    prose = "[a](../CHANGELOG.md) [b](costs.md#x) [c](../tools/__init__.py) [d](https://x.org)\n"
+    code = "```\n[e](../CHANGELOG.md)\n```\n"
+    expected = "[a](changelog.md) [b](costs.md#x) c (`tools/__init__.py` in the repository) [d](https://x.org)\n"
+    assert linked(prose + code, "docs/verify.md", "verify.md") == expected + code
+
+
+def test_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
+    """With the packages of the extra ``docs`` alone, for it takes ten seconds; the workflow ``site`` has them."""
+    pytest.importorskip("zensical")
+    write_pages(tmp_path)
+    assert build_site(tmp_path) == 0
+    pages = list(tmp_path.joinpath("site").rglob("*.html"))
+    assert len(pages) > len(copied()) // 2
+    for page in pages:
+        assert not _LOADED.findall(page.read_text(encoding="utf-8")), page
+    assert "DirectML" in tmp_path.joinpath("site", "search.json").read_text(encoding="utf-8")

@@ -1,0 +1,63 @@
+"""Build the documentation site in ``build/``: ``python -m tools.site``.
+
+``pip install ".[docs]"`` installs what it needs. ``--pages`` writes the pages and does not build the site.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tools.site.sources import ROOT, copy_sources, project_urls
+
+BUILD = ROOT / "build"
+
+
+def write_pages(build: Path) -> None:
+    """Write ``docs/`` and ``mkdocs.yml`` of the site to the folder."""
+    import yaml
+
+    pages = build / "docs"
+    shutil.rmtree(pages, ignore_errors=True)
+    copy_sources(pages)
+    settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    settings["nav"] = expanded(settings["nav"], pages)
+    if address := project_urls().get("Documentation"):
+        settings["site_url"] = address
+    build.joinpath("mkdocs.yml").write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
+
+
+def expanded(entries: list[Any], pages: Path) -> list[Any]:
+    """Return the navigation with the pages of each pattern; a part without pages is left out."""
+    found: list[Any] = []
+    for entry in entries:
+        if isinstance(entry, dict):
+            parts = {title: expanded(part, pages) for title, part in entry.items()}
+            found += [{title: part} for title, part in parts.items() if part]
+        else:
+            new = sorted(path.relative_to(pages).as_posix() for path in pages.glob(entry))
+            found += [page for page in new if page not in found]
+    return found
+
+
+def main() -> int:
+    """Write the pages, then build them without a warning. Return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tools.site", description=__doc__)
+    parser.add_argument("--pages", action="store_true", help="write the pages to build/docs alone")
+    args = parser.parse_args()
+    write_pages(BUILD)
+    return 0 if args.pages else build_site(BUILD)
+
+
+def build_site(build: Path) -> int:
+    """Build the pages of the folder into its folder ``site``. Return the exit code."""
+    command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict", "-f", str(build / "mkdocs.yml")]
+    return subprocess.run(command, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

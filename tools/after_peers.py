@@ -1,8 +1,9 @@
 """Models that another optimizer, followed by dmlc, leaves with fewer nodes than dmlc alone.
 
-``python -m tools.after_peers [MODEL.onnx ...] [--peers onnxsim,onnxslim] [--targets onnx,directml]`` prints a row for
-each model and target: the nodes that dmlc emits, what ONNX Runtime's basic level leaves of them, and what it leaves of
-``dmlc(peer(model))`` for each installed peer. Without models it takes the fixtures. Exits 1 where a peer saves nodes.
+``python -m tools.after_peers [MODEL.onnx ...] [--peers onnxsim,onnxslim,onnxscript] [--targets onnx,directml]`` prints
+a row for each model and target: the nodes that dmlc emits, what ONNX Runtime's basic level leaves of them, and what it
+leaves of ``dmlc(peer(model))`` for each installed peer. Without models it takes the fixtures. Exits 1 where a peer
+saves nodes.
 
 A peer counts only where its model gives the numbers of the original: on the fixture's inputs, and on inputs so small
 that the constants added to them decide. One that makes attention of its own does not count: dmlc makes it on request.

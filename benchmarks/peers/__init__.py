@@ -14,8 +14,15 @@ from benchmarks.operations import Operation
 from benchmarks.records import Settings
 from benchmarks.sessions import SessionRun
 
-#: As in the extra ``bench`` of pyproject.toml.
-PINNED = {"onnxsim": "0.8.1", "onnxslim": "0.1.98", "jax": "0.10.2", "torch": "2.13.0", "numba": "0.68.1"}
+#: As in the extra ``bench`` of pyproject.toml; onnxscript is run with onnx-shape-inference.
+PINNED = {
+    "onnxsim": "0.8.1",
+    "onnxslim": "0.1.98",
+    "onnxscript": "0.7.2",
+    "jax": "0.10.2",
+    "torch": "2.13.0",
+    "numba": "0.68.1",
+}
 #: Peers that compute, each in a module that is loaded only when it is asked for.
 _COMPUTE = ("jax", "torch", "numba")
 
@@ -67,8 +74,18 @@ def _onnxslim(model: ModelProto) -> ModelProto:
     return out
 
 
+def _onnxscript(model: ModelProto) -> ModelProto:
+    """After inference of sizes that are expressions, without which it folds less."""
+    import onnx_ir
+    import onnxscript.optimizer
+    from onnx_shape_inference import infer_symbolic_shapes
+
+    out: ModelProto = onnx_ir.to_proto(onnxscript.optimizer.optimize(infer_symbolic_shapes(onnx_ir.from_proto(model))))
+    return out
+
+
 #: Peers that rewrite a model.
-REWRITERS = {"onnxsim": _onnxsim, "onnxslim": _onnxslim}
+REWRITERS = {"onnxsim": _onnxsim, "onnxslim": _onnxslim, "onnxscript": _onnxscript}
 
 
 def _copy(model: ModelProto) -> ModelProto:

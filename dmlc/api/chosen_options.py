@@ -83,14 +83,16 @@ def _opset(target: Target, opset: Any) -> int:
 
 def _check_together(options: Options) -> None:
     """Raises ``DmlcError`` E0556 (exit code 2) for options that contradict each other or the target."""
-    message = ""
+    message = help = ""
     if options.exact and set(options.allow) - {EXACT}:
         message = f"exact and allow={', '.join(options.allow)} contradict each other"
     elif options.accumulate and REASSOCIATES not in options.allowed:
         message = "exact and accumulate=f32 contradict each other: results are rounded at other places"
     elif options.fuse and (options.target.provider is None or not options.target.own_schemas):
         message = f"target {options.target.name} has no operator for attention: fuse=attention is for DirectML"
+    elif options.tune_seconds != OPTIONS["tune_seconds"].default and not options.tune:
+        message, help = "tune_seconds is the time that tune takes, which is not asked for", "add --tune, or tune=True"
     elif options.probed is not None and options.probed.provider != options.target.backend:
         message = f"probed has rows of {options.probed.provider}, and target {options.target.name} runs elsewhere"
     if message:
-        raise fail(codes.UNKNOWN_CHOICE, message, exit_code=2)
+        raise fail(codes.UNKNOWN_CHOICE, message, help=help, exit_code=2)

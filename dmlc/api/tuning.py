@@ -255,5 +255,7 @@ def _this_device(backend: str) -> Times:
             )
     except DmlcError as error:
         message = error.diagnostics[0].message
-        raise fail(codes.NO_BACKEND, message, help="--tuning FILE takes the times of a machine that has it") from None
+        raise fail(
+            codes.NO_BACKEND, message, help="without --tune, --tuning FILE takes the times of a machine that has it"
+        ) from None
     return Times(provider=backend, device=device, onnxruntime=runtime_version())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -34,7 +35,7 @@ VALUES: dict[str, Any] = {
     "progress": print,
 }
 #: Options that go with others.
-BESIDE = {"tune": {"target": "cpu"}}
+BESIDE: Mapping[str, dict[str, Any]] = {"tune": {"target": "cpu"}, "tune_seconds": {"target": "cpu", "tune": True}}
 #: The groups that a ledger records, apart from the options that its document has elsewhere.
 RECORDED = [
     option.name
@@ -112,7 +113,7 @@ def test_the_ledger_records_each_option_as_plain_data(name: str, command_line: R
     source.write_text(TEXT)
     words = [
         *option_words(name, value),
-        *option_words("target", beside.get("target")),
+        *[word for other, given in beside.items() for word in option_words(other, given)],
         "-o",
         str(tmp_path / "m.onnx"),
         "--ledger",

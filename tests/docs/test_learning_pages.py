@@ -58,3 +58,11 @@ def test_the_rows_of_the_cookbook_compute_the_same() -> None:
             names_of_torch = {"torch": torch, "pad": torch.nn.functional.pad, "one_hot": torch.nn.functional.one_hot}
             found = eval(torch_code, names_of_torch, {name: torch.from_numpy(feed) for name, feed in feeds.items()})
             np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5, atol=1e-6, err_msg=torch_code)
+
+
+@pytest.mark.cluster
+def test_many_machines(folder: Path) -> None:
+    """With processes of joblib and of dask, two at a time, one of which ends in the middle."""
+    for library in ("joblib", "distributed", "dask.array"):
+        pytest.importorskip(library, reason=f"{library} is not installed: pip install '.[cluster]'")
+    assert run_page(DOCS / "how_to" / "many_machines.md") == 8

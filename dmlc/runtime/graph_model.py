@@ -57,9 +57,9 @@ class GraphModel:
         values = self._evaluate(inputs, frozenset(chosen.values()), change)
         return {name: np.array(values[value]) for name, value in chosen.items()}
 
-    def all_values(self, inputs: Mapping[str, Any]) -> dict[Value, Array]:
+    def all_values(self, inputs: Mapping[str, Any], *, change: Change | None = None) -> dict[Value, Array]:
         """Every value. Raises as ``run`` does."""
-        return self._evaluate(inputs, None, None)
+        return self._evaluate(inputs, None, change)
 
     def _evaluate(
         self, inputs: Mapping[str, Any], kept: frozenset[Value] | None, change: Change | None

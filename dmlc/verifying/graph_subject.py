@@ -71,15 +71,18 @@ class GraphSubject(Subject):
                 yield found.astype(dtype)
 
     def run_patched(self, feeds: Feeds, output: str, patches: Mapping[str, Patch]) -> Any:
+        try:
+            return self._changed(feeds, output, self._patched(patches))
+        except RunFailed:
+            return None
+
+    def _patched(self, patches: Mapping[str, Patch]) -> Change:
         def patched(node: Node, operands: Sequence[Array | None], results: tuple[Array, ...]) -> tuple[Array, ...]:
             names = [self.model.names[value] for value in node.results]
             pairs = zip(names, results, strict=True)
             return tuple(patches[name].into(array) if name in patches else array for name, array in pairs)
 
-        try:
-            return self._changed(feeds, output, patched)
-        except RunFailed:
-            return None
+        return patched
 
     def _changed(self, feeds: Feeds, output: str, change: Change) -> Any:
         return self._told(lambda: self.model.run(feeds, [output], change=change))[output]
@@ -91,11 +94,11 @@ class GraphSubject(Subject):
         except (DmlcError, MemoryError) as error:
             raise RunFailed(str(error)) from None
 
-    def trace(self, feeds: Feeds, output: str) -> list[TraceStep] | None:
+    def trace(self, feeds: Feeds, output: str, patches: Mapping[str, Patch] | None = None) -> list[TraceStep] | None:
         graph, names, values = self.model.graph, self.model.names, {}
 
         def all_values() -> dict[str, Any]:
-            values.update(self.model.all_values(feeds))
+            values.update(self.model.all_values(feeds, change=self._patched(patches) if patches else None))
             return {}
 
         self._told(all_values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from dmlc.ir import Array
 from dmlc.runtime.runnable import NotRunnable, RunFailed
 from dmlc.verifying.comparison import DIFFERENT, WITHIN, Comparison, compare_values
+from dmlc.verifying.dependence import dependent
 from dmlc.verifying.inputs import Feeds
 from dmlc.verifying.parts import are_alike, as_one_array, is_composite
 from dmlc.verifying.spread import ResultSpread, jumped_on
@@ -22,11 +24,11 @@ from dmlc.verifying.undefined import (
     Definitions,
     UndefinedElements,
     departures,
-    dependent,
+    makes_no_turn,
     selects_nan,
     undefined_elements,
 )
-from dmlc.verifying.verdict import BEYOND, OVERFLOWED, RANDOM
+from dmlc.verifying.verdict import BEYOND, OVERFLOWED, RANDOM, UNSPECIFIED
 
 _MOVES = "the original moves as far when its numbers are rounded otherwise"
 _NOT_FINITE = "the original is infinite or not a number there"
@@ -87,6 +89,9 @@ class Judge:
             a, b = as_one_array(a, kind), as_one_array(b, kind)
             found = compare_values(name, a, b, self._terms.allowed, kind, tolerance=self._terms.tolerance)
             comparison = found if found.places is not None else comparison
+        empty = isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.size == b.size == 0
+        if empty and any(map(makes_no_turn, self._traced(name) or ())):
+            return UNSPECIFIED, "ONNX does not say which shape a loop gives that makes no turn"
         status, reason, places = self._comparable(comparison, a)
         if status and (places is None or not places.any()):
             return status, reason
@@ -118,7 +123,8 @@ class Judge:
         status, reason = "", ""
         found = self._undefined(name)
         if found:
-            reached = dependent(found, self._original, self._feeds, name)
+            find = partial(undefined_elements, defined=self._definitions(name))
+            reached = dependent(found, self._original, self._feeds, name, places, find)
             if np.any(reached):
                 status, reason = found[0].kind, self._said(found, name)
             if places is None or np.shape(reached) != np.shape(places):
@@ -158,16 +164,16 @@ class Judge:
 
     def _undefined(self, name: str) -> list[UndefinedElements]:
         steps = self._traced(name)
-        if steps is None:
-            return []
-        found = Definitions(
+        return [] if steps is None else undefined_elements(steps, self._definitions(name))
+
+    def _definitions(self, name: str) -> Definitions:
+        others = self._traced(name, of_result=True)
+        return Definitions(
             ranges=REASSOCIATES in self._terms.allowed,
             functions=np.asarray(self._results.get(name)).dtype.kind in "fO",
             empty=self._original.defines_empty,
+            selections=others is not None and not any(map(selects_nan, others)),
         )
-        others = self._traced(name, of_result=True)
-        found.selections = others is not None and not any(map(selects_nan, others))
-        return undefined_elements(steps, found)
 
     def _traced(self, name: str, *, of_result: bool = False) -> list[TraceStep] | None:
         subject, key = self._result if of_result else self._original, (name, of_result)

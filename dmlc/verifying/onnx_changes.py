@@ -8,14 +8,33 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, inliner
 
 from dmlc.ir import Array
+from dmlc.onnx_schema.nested import all_nodes
 from dmlc.verifying.inputs import Feeds
 from dmlc.verifying.subject import Patch
 
 #: Types in which ONNX Runtime's Where has kernels, by the kind of dtype.
 _WIDE = {"f": TensorProto.DOUBLE, "i": TensorProto.INT64, "u": TensorProto.INT64, "b": TensorProto.INT64}
+
+
+def with_bodies(model: ModelProto) -> ModelProto:
+    """The model with the bodies of its functions instead of calls, by ONNX's inliner; the model itself if it has none,
+    or ONNX cannot."""
+    if not model.functions:
+        return model
+    out = ModelProto()
+    out.CopyFrom(model)
+    bodies = {(function.domain, function.name): function for function in out.functions}
+    for node in [n for part in (out.graph, *out.functions) for n in all_nodes(part.node)]:
+        body, given = bodies.get((node.domain, node.op_type)), {attribute.name for attribute in node.attribute}
+        if body is not None:  # the inliner passes over defaults
+            node.attribute.extend(entry for entry in body.attribute_proto if entry.name not in given)
+    try:
+        return inliner.inline_local_functions(out)
+    except Exception:  # an error of C++
+        return model
 
 
 def with_factors(model: ModelProto, output: str, values: Mapping[str, Array], weights: Collection[str]) -> ModelProto:

@@ -6,8 +6,9 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, TypeAlias
@@ -22,7 +23,7 @@ from dmlc.runtime.ort_model import ALL, NONE, OrtModel, plain_message
 from dmlc.runtime.runnable import NoEvidence, NotRunnable, RunFailed
 from dmlc.verifying.inputs import Default, Feeds, Interface
 from dmlc.verifying.load_phase import load_phase
-from dmlc.verifying.onnx_changes import fed_patches, with_barriers, with_factors, with_patches
+from dmlc.verifying.onnx_changes import fed_patches, with_barriers, with_bodies, with_factors, with_patches
 from dmlc.verifying.onnx_defaults import count_values, defaults, optional_specs
 from dmlc.verifying.onnx_interface import element_name, interfaces, is_exotic, kind_of, required_inputs
 from dmlc.verifying.rounding import Noise, places_of_kernels, terms_of
@@ -80,6 +81,11 @@ class OnnxSubject(Subject):
         self.kinds |= {n: kind for n, t in self.composites.items() if (kind := _values_of(t))}
         self._others: dict[tuple[Any, ...], _Loaded | OnnxSubject | None] = {}
 
+    @cached_property
+    def _inside(self) -> ModelProto:
+        """The model whose nodes are traced."""
+        return with_bodies(self._model)
+
     def interfaces(self) -> list[Interface]:
         extra = optional_specs(self._model)
         promised = promised_in({entry.key: entry.value for entry in self._model.metadata_props})
@@ -113,39 +119,50 @@ class OnnxSubject(Subject):
         assert isinstance(session, _Loaded)
         return session.run(feeds)
 
-    def trace(self, feeds: Feeds, output: str) -> list[TraceStep] | None:
-        nodes = _ancestors(self._model.graph, output)
+    def trace(self, feeds: Feeds, output: str, patches: Mapping[str, Patch] | None = None) -> list[TraceStep] | None:
+        if patches:
+            subject = self._with_patches(output, patches)
+            steps = None if subject is None else subject.trace({**feeds, **fed_patches(patches)}, output)
+            return None if steps is None else [step for step in steps if not _is_of_patch(step)]
+        graph = self._inside.graph
+        nodes = _ancestors(graph, output)
         values = self._values(feeds, output)
         used = {name for node in nodes for name in _inputs_of(node)}
-        for tensor in self._model.graph.initializer:
+        for tensor in graph.initializer:
             if tensor.name in used and tensor.name not in feeds:
                 values[tensor.name] = _small_data(tensor)
         values.update({name: array for name, array in feeds.items() if isinstance(array, np.ndarray)})
         return [_step(node, values) for node in nodes]
 
     def _values(self, feeds: Feeds, output: str) -> dict[str, Any]:
-        """The values that nodes on the way to an output make."""
+        """The values that nodes on the way to an output make. Raises as ``run`` does, and ``NotRunnable`` where bodies
+        of functions are written out wrongly."""
         key = ("traced", output)
         if key not in self._others:
-            nodes = _ancestors(self._model.graph, output)
+            nodes = _ancestors(self._inside.graph, output)
             names = list(dict.fromkeys(name for node in nodes for name in node.output if name))
             self._others[key] = self._load(names, only_numbers=True)
         session = self._others[key]
         assert isinstance(session, _Loaded)
-        return session.run(feeds)
+        values = session.run(feeds)
+        if self._model.functions and not _is_same(values.get(output), self.run(feeds)[output]):
+            raise NotRunnable("ONNX's inliner makes another model")
+        return values
 
     def samples(self, feeds: Feeds, output: str, fixed: frozenset[str], noises: Iterable[Noise]) -> Iterator[Any]:
-        nodes = _ancestors(self._model.graph, output)
+        model = self._inside
         try:
             found = self._values(feeds, output)
         except (NotRunnable, RunFailed):
-            found = {}
-        counts = count_values(self._model)  # a size is not rounded otherwise
+            found, model = {}, self._model
+        nodes = _ancestors(model.graph, output)
+        counts = count_values(model)  # a size is not rounded otherwise
         made = {name for node in nodes if op_key(node.op_type) not in EXACT_OPS for name in node.output}
         made = (made & _reached(nodes, feeds)) - counts
         rounded = {n: x for n, x in found.items() if n in made and isinstance(x, np.ndarray) and x.dtype.kind == "f"}
-        weights = {name: array for name, array in _weights(self._model).items() if name not in counts}
-        subject = self._other(("moved", output), lambda: with_factors(self._model, output, rounded, list(weights)))
+        weights = {name: array for name, array in _weights(model).items() if name not in counts}
+        key = ("moved", output, *rounded)
+        subject = self._other(key, lambda: with_factors(model, output, rounded, list(weights)))
         if subject is None:
             rounded, weights, subject = {}, {}, self
         makers = {name: node for node in nodes for name in node.output}
@@ -157,11 +174,14 @@ class OnnxSubject(Subject):
             yield narrow
         for noise in noises:
             given: Feeds = {**feeds, **noise.moved({**feeds, **weights}, fixed)}
-            given |= {f"{name}//factor": noise.factors(array, *sums[name]) for name, array in rounded.items()}
-            try:
-                yield subject.run(given)[output]
-            except RunFailed:
-                continue
+            factors: Feeds = {f"{name}//factor": noise.factors(array, *sums[name]) for name, array in rounded.items()}
+            ones: Feeds = {
+                name: np.ones((), factor.dtype) for name, factor in factors.items()
+            }  # a size depends on rounding
+            for more in (factors, ones):
+                with suppress(RunFailed):
+                    yield subject.run({**given, **more})[output]
+                    break
 
     def run_narrow(self, feeds: Feeds, output: str) -> Any:
         """ONNX Runtime computes f16 in f32 where it lacks a kernel, and rounds nothing between two such nodes."""
@@ -170,18 +190,20 @@ class OnnxSubject(Subject):
             narrow = [name for name, x in found.items() if isinstance(x, np.ndarray) and x.dtype == np.float16]
             if self._backend or not narrow:
                 return None
-            subject = self._other(("narrow", output), lambda: with_barriers(self._model, output, narrow))
+            subject = self._other(("narrow", output), lambda: with_barriers(self._inside, output, narrow))
             return None if subject is None else subject.run(feeds)[output]
         except (NotRunnable, RunFailed):
             return None
 
     def run_patched(self, feeds: Feeds, output: str, patches: Mapping[str, Patch]) -> Any:
-        key = ("patched", output, *patches)
-        subject = self._other(key, lambda: with_patches(self._model, output, patches))
+        subject = self._with_patches(output, patches)
         try:
             return None if subject is None else subject.run({**feeds, **fed_patches(patches)})[output]
         except RunFailed:
             return None
+
+    def _with_patches(self, output: str, patches: Mapping[str, Patch]) -> OnnxSubject | None:
+        return self._other(("patched", output, *patches), lambda: with_patches(self._inside, output, patches))
 
     def _other(self, key: tuple[Any, ...], make: Callable[[], ModelProto]) -> OnnxSubject | None:
         """Another model that is kept; None for one that ONNX Runtime does not load."""
@@ -236,7 +258,7 @@ class OnnxSubject(Subject):
         """The model with these outputs; ``fed`` and ``exotic`` values are cast where they come in and go out."""
         model = self._model
         if outputs != list(self.outputs) or fed or exotic:
-            model = _adapted(self._model, outputs, fed, exotic)
+            model = _adapted(model if set(outputs) <= set(self.outputs) else self._inside, outputs, fed, exotic)
         if pruned:
             model = _pruned(model)
         backend, level = self._backend or "cpu", ALL if self._backend else level
@@ -427,6 +449,18 @@ def _step(node: NodeProto, values: dict[str, Any]) -> TraceStep:
 
     reads, writes = tuple(_inputs_of(node)), tuple(node.output)
     return TraceStep(op_key(node.op_type), arrays(reads), arrays(writes), frozenset(_inner_ops(node)), reads, writes)
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """Return whether the elements are the same; a shape without elements may depend on what is declared."""
+    if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray) or a.dtype.kind not in "fiub":
+        return False
+    return a.size == b.size == 0 or np.array_equal(a, b, equal_nan=True)
+
+
+def _is_of_patch(step: TraceStep) -> bool:
+    """Return whether a step makes or places a patch."""
+    return any("//" in name for name in (*step.reads, *step.writes))
 
 
 def _inner_ops(node: NodeProto) -> set[str]:

@@ -14,6 +14,7 @@ import numpy as np
 from dmlc.ir import Array, Node
 from dmlc.ops.elementwise import ELU, GELU, HARD_SIGMOID, SIGMOID, SILU, SOFTPLUS, UNARY
 from dmlc.ops.normalize import LAYER_NORM, MEAN_VARIANCE_NORM
+from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, ReduceAttributes
 from dmlc.verifying.inputs import Feeds
 
 #: The most units in the last place of a move.
@@ -30,6 +31,7 @@ _GOLDEN: dict[int, Any] = {2: np.uint16(0x9E37), 4: np.uint32(0x9E3779B1), 8: np
 _CANCELLING = (ELU, GELU, HARD_SIGMOID, SIGMOID, SILU, SOFTPLUS)
 #: Normalizations that take a mean away.
 _CENTRING = (LAYER_NORM, MEAN_VARIANCE_NORM)
+_SUMS = (REDUCE_SUM, REDUCE_MEAN)
 #: Functions that kernels compute of vectors in one way, and of the numbers left over in another: equal operands may
 #: give results that differ by where they stand.
 _APPROXIMATE = frozenset(op.name.replace("_", "") for op in UNARY if op.rounding == "approximate")
@@ -59,15 +61,14 @@ class Noise:
     def factors(self, x: Array, terms: int = 1, places: Any = False) -> Array:
         """A factor near 1 for each element of a float array, of its dtype.
 
-        Numbers below the normal ones become 0 half the time, as in kernels. A sum of n ``terms`` in another order moves
+        A sum of n ``terms`` in another order moves
         by up to n / 2 units (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 4.2): large
         ones move by more than two.
         """
         limits = np.finfo(x.dtype)
         with np.errstate(all="ignore"):
             steps = np.where(_is_rounded(x), self.units(x, places), 0) * max(1.0, terms / _SMALL_SUM)
-            vanishes = (np.abs(x) < limits.tiny) & (x != 0) & (self.seed % 2 == 0)
-            return np.asarray(np.where(vanishes, 0, 1 + steps * limits.eps)).astype(x.dtype)
+            return np.asarray(np.where(self._vanishes(x), 0, 1 + steps * limits.eps)).astype(x.dtype)
 
     def moved(self, feeds: Feeds, fixed: frozenset[str]) -> Feeds:
         """The float arrays that may move, rounded otherwise."""
@@ -90,15 +91,33 @@ class Noise:
         x, op = np.asarray(x), node.op
         places = places_of_kernels(op.name, operands, x)
         with np.errstate(all="ignore"):
-            if op in _CANCELLING and operands[0] is not None:
-                size = np.maximum(np.abs(x), np.clip(np.abs(operands[0]), 1, 32))
-            elif op in _CENTRING and x.dtype != np.float16:  # f16 is centred in f32
-                size = np.maximum(np.abs(x), _size_in_groups(node.attributes, operands))
-            else:
-                size = None
-            if size is not None:
-                return np.asarray(x + self.units(x, places) * np.finfo(x.dtype).eps * size).astype(x.dtype)
-            return np.asarray(x * self.factors(x, terms_of(op.name, operands, x), places))
+            size, terms = _rounded_sizes(node, operands, x), terms_of(op.name, operands, x)
+            if size is None:
+                return np.asarray(x * self.factors(x, terms, places))
+            units = self.units(x, places) * max(1.0, terms / _SMALL_SUM)
+            made = x + units * np.finfo(x.dtype).eps * size
+            return np.where(self._vanishes(x), 0, made).astype(x.dtype)
+
+    def _vanishes(self, x: Array) -> Array:
+        """Numbers below the normal ones become 0 half the time, as in kernels."""
+        return np.asarray((np.abs(x) < np.finfo(x.dtype).tiny) & (x != 0) & (self.seed % 2 == 0))
+
+
+def _rounded_sizes(node: Node, operands: Sequence[Array | None], x: Array) -> Any:
+    """The largest numbers that kernels round on the way to each result; None if that is the result itself."""
+    operand, op, size = operands[0] if operands else None, node.op, np.abs(x)
+    if operand is None:
+        return None
+    if op in _CANCELLING:
+        return np.maximum(size, np.clip(np.abs(operand), 1, 32))
+    if op in _CENTRING and x.dtype != np.float16:  # f16 is centred in f32
+        return np.maximum(size, _size_in_groups(node.attributes, operands))
+    if op in _SUMS and operand.size:
+        axes = node.attributes_as(ReduceAttributes).axes
+        top = np.abs(operand).max(axis=axes).reshape(x.shape) / (operand.size / x.size if op is REDUCE_MEAN else 1)
+        rounded = _is_rounded(operand).any(axis=axes).reshape(x.shape)
+        return np.where(rounded, np.maximum(size, top), np.where(_is_rounded(x), size, 0))
+    return None
 
 
 def _size_in_groups(attributes: Any, operands: Sequence[Array | None]) -> Any:

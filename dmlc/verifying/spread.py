@@ -61,6 +61,10 @@ def jumped_on(steps: Sequence[TraceStep], feeds: Feeds) -> frozenset[str]:
 
 
 def _jumps(step: TraceStep) -> bool:
+    """Return whether a function jumps. A power of a number below 0 is one if its exponent is an integer."""
+    base = next(iter(step.operands), None)
+    if step.op == "pow" and base is not None and base.dtype.kind == "f" and (base < 0).any():
+        return True
     return step.op in JUMPS or bool(step.inner & JUMPS)
 
 

@@ -124,9 +124,10 @@ class Subject:
         with them."""
         return None if self.traced_by is None else self.traced_by.run_patched(feeds, output, patches)
 
-    def trace(self, feeds: Feeds, output: str) -> list[TraceStep] | None:
-        """The steps that an output depends on, in order; None if they cannot be seen. Raises ``RunFailed``."""
-        return None if self.traced_by is None else self.traced_by.trace(feeds, output)
+    def trace(self, feeds: Feeds, output: str, patches: Mapping[str, Patch] | None = None) -> list[TraceStep] | None:
+        """The steps that an output depends on, in order, with ``patches`` as in ``run_patched``; None if they cannot be
+        seen. Raises ``RunFailed``."""
+        return None if self.traced_by is None else self.traced_by.trace(feeds, output, patches)
 
 
 def float_feeds(feeds: Feeds) -> list[Array]:

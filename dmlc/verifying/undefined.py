@@ -1,7 +1,6 @@
-"""Elements on the way of a model that nothing defines, and the elements of an output that depend on them.
+"""Elements on the way of a model that nothing defines.
 
-An inner value counts only if it arrives: a model may compute the logarithm of 0 in each run and select another value
-behind it. Whether it arrives is found by running the model with other values in its place.
+An inner value counts only if it arrives, which ``dependence`` finds.
 """
 
 from __future__ import annotations
@@ -16,9 +15,7 @@ from typing import Any
 import numpy as np
 
 from dmlc.ir import Array
-from dmlc.verifying.inputs import Feeds
-from dmlc.verifying.subject import Patch, Subject, TraceStep
-from dmlc.verifying.tolerance import TOLERANCES
+from dmlc.verifying.subject import TraceStep
 from dmlc.verifying.verdict import OVERFLOWED, UNSPECIFIED
 
 #: Casts whose results for NaN and numbers out of range are unspecified.
@@ -51,6 +48,10 @@ _POWERS_OF_E = frozenset({"exp", "softmax", "logsoftmax", "sigmoid", "softplus",
 _ARITHMETIC = frozenset({"add", "sub", "mul", "div"})
 #: Functions that take the root of a sum of squares, or divide by one.
 _ROOTS = frozenset({"reducel2", "lpnormalization", "lpnorm", "l2norm"})
+#: Normalizations that take a mean away.
+_CENTRING = frozenset(
+    {"layernorm", "layernormalization", "instancenormalization", "meanvariancenorm", "meanvariancenormalization"}
+)
 #: Functions that make 0 of a number other than 0 if it is too small.
 _VANISHING = frozenset({"exp", "softmax", "sigmoid", "mul", "div", "pow", "cast", "reducesumsquare", "reducel2"})
 #: Operators that may reduce no elements: their results over none differ from kernel to kernel, even in shape.
@@ -113,8 +114,8 @@ class UndefinedElements:
 
 #: The reason of a reduction over nothing.
 OVER_NOTHING = "a reduction over nothing, which ONNX does not define"
-#: The least number of ways to fill undefined elements, and the longest axis whose places are all tried.
-_FILLS, _SHORT_AXIS = 9, 16
+#: The longest axis, and the most elements of an array, whose places are all tried.
+_SHORT_AXIS, _SMALL = 16, 128
 
 
 @dataclass(slots=True)
@@ -137,6 +138,7 @@ def undefined_elements(steps: Sequence[TraceStep], defined: Definitions) -> list
     carried = _Carried(frozenset(name for step in steps if step.op in _SUMS for name in step.reads))
     for step in steps:
         out += [*unspecified_casts(step), *divisions_by_zero(step), *_roots_of_infinity(step)]
+        out += _centred_infinities(step)
         out += () if defined.selections else _selected_nans(step)
         out += _overflowed_integers(step)
         out += () if defined.empty else _reductions_of_nothing(step)
@@ -185,6 +187,11 @@ def selects_nan(step: TraceStep) -> bool:
     return bool(({step.op} | step.inner) & _SELECTIONS) and any(np.isnan(x).any() for x in step.floats())
 
 
+def makes_no_turn(step: TraceStep) -> bool:
+    """Return whether a loop stacks nothing."""
+    return step.op in ("loop", "scan") and any(x is not None and not x.size for x in step.results)
+
+
 def _selected_nans(step: TraceStep) -> Iterator[UndefinedElements]:
     """Results of selections among NaN."""
     if not selects_nan(step):
@@ -210,6 +217,16 @@ def _roots_of_infinity(step: TraceStep) -> Iterator[UndefinedElements]:
         base, exponent = np.broadcast_arrays(*numbers)
         fills = (np.inf, np.nan)
         yield from _undefined(step, 0, (base == -np.inf) & (exponent == 0.5), "-infinity is raised to 0.5", fills=fills)
+
+
+def _centred_infinities(step: TraceStep) -> Iterator[UndefinedElements]:
+    """Normalized infinities and their mean: a kernel may add numbers, or their distances from the first."""
+    if step.op in _CENTRING and any(np.isinf(x).any() for x in step.operands[:1] if x is not None):
+        for number, made in enumerate(step.results):
+            if made is not None and made.dtype.kind == "f":
+                fills = np.nan, np.inf, -np.inf, 0.0
+                reason = "an infinity is taken from an infinity"
+                yield from _undefined(step, number, ~np.isfinite(made), reason, kind=OVERFLOWED, fills=fills)
 
 
 def _reductions_of_nothing(step: TraceStep) -> Iterator[UndefinedElements]:
@@ -336,10 +353,11 @@ def _out_of_range(step: TraceStep, carried: _Carried) -> Iterator[UndefinedEleme
         if found.overflowed.any():
             largest = np.copysign(float(limits.max), made[found.overflowed])
             reason, fills = "an inner value of the original overflows", (made[found.overflowed], largest, 0.0)
+            fills += _numbers_instead(made, found.overflowed) if np.isnan(fills[0]).any() else ()
             yield from _undefined(step, number, found.overflowed, reason, kind=OVERFLOWED, fills=fills)
         pole = found.pole & np.isinf(made)
         if pole.any() and step.op != "log":
-            signs = (made[pole], -made[pole])
+            signs = tuple(_signs(made[pole]))
             yield from _undefined(step, number, pole, "a zero of another sign is divided by", fills=signs)
         rest = np.isfinite(made) & _may_overflow(step, operands, made)
         if rest.any():
@@ -359,6 +377,14 @@ def _out_of_range(step: TraceStep, carried: _Carried) -> Iterator[UndefinedEleme
             near = (made[small], far, -far)
             reason = "an inner value of the original underflows"
             yield from _undefined(step, number, small, reason, kind=OVERFLOWED, fills=near)
+
+
+def _signs(x: Array) -> Iterator[Array]:
+    """The numbers, also with the other sign: all, every other one, and of few those before each place."""
+    numbers = np.arange(x.size)
+    starts = range(1, x.size) if x.size <= _SMALL else ()
+    for turned in (numbers < 0, numbers >= 0, numbers % 2 == 0, numbers % 2 == 1, *(numbers < n for n in starts)):
+        yield np.where(turned, -x, x)
 
 
 def _numbers_instead(made: Array, places: Any = True) -> tuple[Any, ...]:
@@ -381,22 +407,28 @@ def _chosen_numbers(step: TraceStep, made: Array) -> Iterator[Array]:
 
 
 def _turns(shape: tuple[int, ...]) -> Iterator[Array]:
-    """Numbers of which each along a short axis is the largest once."""
+    """Numbers of which each along a short axis is the largest once, and each of a small array."""
     for axis, size in enumerate(shape):
         for turn in range(size) if 1 < size <= _SHORT_AXIS else ():
             order = (np.arange(size) + turn) % size
             yield np.broadcast_to(order.reshape([-1 if i == axis else 1 for i in range(len(shape))]), shape)
+    count = math.prod(shape)
+    for turn in range(count) if count <= _SMALL and len(shape) > 1 else ():
+        yield ((np.arange(count) + turn) % count).reshape(shape)
 
 
 def _places_instead(step: TraceStep, made: Array) -> tuple[Any, ...]:
     """The computed places in an axis, the first for all, the second, and each other one if the axis is short; others in
-    six orders; one behind the axis, for where a selection is made by comparisons no element is equal to a NaN."""
+    six orders; one behind the axis for all and for every other one, for where a selection is made by comparisons no
+    element is equal to a NaN."""
     size = max([size for x in step.floats() for size in x.shape], default=1)
     if step.op in ("argmax", "argmin") and made.size:  # it may count through several axes
         size = max([x.size // made.size for x in step.floats()], default=1) or 1
     turns = [(np.arange(made.size) + turn) % size for turn in range(min(size, _SHORT_AXIS))]
     orders = [order % size for order in _shuffled(made.size, 0)]
-    return made, 0, min(1, size - 1), *turns, *orders, size
+    other = np.arange(made.size) % 2 == 0
+    some = (np.where(other, size, made), np.where(other, made, size))
+    return made, 0, min(1, size - 1), *turns, *orders, size, *some
 
 
 def _shuffled(count: int, first: int) -> list[Array]:
@@ -462,47 +494,3 @@ def _spread_to(made: Array, places: Array) -> Any:
         return np.broadcast_to(places, made.shape)
     except ValueError:
         return None
-
-
-# --- dependent elements
-
-
-def dependent(found: Sequence[UndefinedElements], subject: Subject, feeds: Feeds, output: str) -> Array | bool:
-    """The places of an output that depend on undefined elements.
-
-    The subject runs again with other elements for them. True if it does not run with half of them, as they are an index
-    or a shape then, and if it cannot be fed values on its way.
-    """
-    choices = range(max(_FILLS, *[len(one.fills) for one in found]))
-    ran = [subject.run_patched(feeds, output, _patches(found, choice)) for choice in choices]
-    if len(found) > 1 and found[0].kind == UNSPECIFIED:  # elements of later ones hide the first
-        alone = range(len(found[0].fills) or _FILLS)
-        ran += [subject.run_patched(feeds, output, _patches(found[:1], choice)) for choice in alone]
-    results = [x for x in ran if isinstance(x, np.ndarray) and x.dtype.kind in "fiub"]
-    if 2 * len(results) <= len(ran):
-        return True
-    first = results[0]
-    if any(other.shape != first.shape for other in results):
-        return True
-    return np.asarray(np.logical_or.reduce([~_same(first, other) for other in results[1:]]))
-
-
-def _patches(found: Sequence[UndefinedElements], choice: int) -> dict[str, Patch]:
-    """Other elements for each value. Different values take different ones: equal ones may cancel."""
-    out: dict[str, Patch] = {}
-    for number, one in enumerate(found):
-        before = out.get(one.value)
-        array = one.array.copy() if before is None else before.array
-        one.fill(array, choice + number)
-        out[one.value] = Patch(array, one.places if before is None else one.places | before.places)
-    return out
-
-
-def _same(a: Array, b: Array) -> Array:
-    """The elements that are equal, or within the tolerance of floats."""
-    if a.dtype.kind != "f":
-        return np.asarray(a == b)
-    with np.errstate(all="ignore"):
-        near = np.abs(a.astype(np.float64) - b.astype(np.float64)) <= TOLERANCES[a.dtype.name].bound(a)
-        near |= np.maximum(np.abs(a), np.abs(b)) < np.finfo(a.dtype).tiny
-        return np.asarray((a == b) | (np.isnan(a) & np.isnan(b)) | (np.isfinite(a) & np.isfinite(b) & near))

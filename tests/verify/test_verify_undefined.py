@@ -11,10 +11,11 @@ from onnx import ModelProto, parser
 
 import dmlc
 from dmlc.verifying import verify_graph, verify_models
+from dmlc.verifying.dependence import dependent
 from dmlc.verifying.graph_subject import GraphSubject
 from dmlc.verifying.onnx_subject import OnnxSubject
 from dmlc.verifying.subject import TraceStep
-from dmlc.verifying.undefined import UndefinedElements, dependent, divisions_by_zero, unspecified_casts
+from dmlc.verifying.undefined import UndefinedElements, divisions_by_zero, unspecified_casts
 from tests.rows import each_row
 
 pytestmark = pytest.mark.usefixtures("sessions_here")

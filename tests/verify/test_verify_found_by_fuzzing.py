@@ -1,0 +1,160 @@
+"""Models for which a fuzzer took two right results for different ones, beside results that are different."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import parser
+
+import dmlc
+from dmlc.diagnostics import Source
+from dmlc.ir import Array
+from dmlc.verifying.comparison import DIFFERENT, classes, compare
+from dmlc.verifying.graph_subject import GraphSubject
+from dmlc.verifying.inputs import Feeds
+from dmlc.verifying.judge import Judge, Terms
+from dmlc.verifying.onnx_subject import OnnxSubject
+from dmlc.verifying.subject import Subject
+from dmlc.verifying.tolerance import REASSOCIATES
+from tests.rows import each_row
+
+pytestmark = pytest.mark.usefixtures("sessions_here")
+
+NAN, INF, HUGE = np.nan, np.inf, 1.7014117e38
+
+
+def subject_of(text: str) -> Subject:
+    """A program's graph, or an ONNX model."""
+    if text.startswith("model"):
+        return GraphSubject(dmlc.compile(Source("m.dml", text), target="onnx").source_graph)
+    return OnnxSubject(parser.parse_model(text))
+
+
+def status_of(subject: Subject, feeds: Feeds, result: Array) -> str:
+    own = subject.run(feeds)
+    (found,) = compare(own, {"y": result}).values()
+    terms = Terms(classes(REASSOCIATES), {}, None, frozenset())
+    judge = Judge(subject, None, feeds, own, terms)
+    return judge.judge(found, result)[0] if found.status == DIFFERENT else found.status
+
+
+def program(types: str, *lines: str) -> str:
+    return "\n".join([f"model m({types}) -> (y) {{", *lines, "return y", "}"])
+
+
+#: A text, an input and another right result, its status, and an input on which that result, or the row's last, is
+#: different.
+ROWS: dict[str, tuple[str, dict[str, Any], Any, str, dict[str, Any]]] = {
+    "the signs of zeros, beside a NaN": (
+        program("x: f32[4], v: f32[4]", "y = clip(v / relu(x), min=-0.25, max=3.0)"),
+        {"x": [-0.0, -1, 0.0, 2], "v": [-0.5, 0, 1, 1]},
+        [3, NAN, 3, 0.5],
+        "unspecified",
+        {"x": [1, 1, 1, 1], "v": [-0.5, 0, 1, 1]},
+    ),
+    "the signs of zeros, one by one": (
+        program("x: f32[4]", "y = hardmax(clip(0.1 / relu(x), min=-0.25, max=3.0), axes=[0])"),
+        {"x": [-0.0, -0.0, 0.0, 0.0]},
+        [0, 0, 1, 0],
+        "unspecified",
+        {"x": [1, 2, 3, 4]},
+    ),
+    "the places of overflows": (
+        program("x: f32[1, 3]", "n = layer_norm(x, x, x, axis=0)", "y = n[0, 0] < n[0, 1]"),
+        {"x": [[-2 * HUGE, 1, -HUGE]]},
+        np.array(True),
+        "overflowed",
+        {"x": [[3, 1, 2]]},
+    ),
+    "each place behind two selections": (
+        program("x: f32[2, 7, 7]", "y = hardmax(hardmax(x, axes=[0, 1]), axes=[1, 2])"),
+        {"x": np.full((2, 7, 7), NAN)},
+        np.eye(49)[[1, 47]].reshape(2, 7, 7),
+        "unspecified",
+        {"x": np.arange(98.0).reshape(2, 7, 7)},
+    ),
+    "terms that cancel, where inputs keep their order": (
+        program("x: f32[2, 2]", "v, i = top_k(x, k=2, axis=0)", "y = reduce_mean(v)"),
+        {"x": [[-HUGE, 0], [HUGE, 1]]},
+        [[0]],
+        "within",
+        {"x": [[-3, 0], [3, 1]]},
+    ),
+    "what becomes undefined by other elements": (
+        program("x: f32[4]", "h = hardmax(sqrt(x), axes=[0])", "y = hardmax(cos(reduce_log_sum(h)), axes=[0])"),
+        {"x": [-1, -2, -3, -4]},
+        [0],
+        "unspecified",
+        {"x": [1, 2, 3, 4]},
+    ),
+    "places of NaN behind the axis, one by one": (
+        """<ir_version: 9, opset_import: ["": 18]> g (float[1, 3] x) => (float[1, 3] y)
+        <float[2] hot = {0, 1}, int64[1] depth = {1}, int64[1] last = {1}> {
+            i = ArgMax <axis = 0, keepdims = 0> (x) h = OneHot <axis = 0> (i, depth, hot)
+            m = ReduceMean (h, last) y = Sub (h, m) }""",
+        {"x": [[1, NAN, 2]]},
+        [[1 / 3, -2 / 3, 1 / 3]],
+        "unspecified",
+        {"x": [[1, 3, 2]]},
+    ),
+    "a mean of infinities": (
+        """<ir_version: 9, opset_import: ["": 17]> g (float[3] x) => (float[1] y) <float[3] s = {1, 1, 1}>
+        { r = Reciprocal (x) b = Reciprocal (r) n, y, d = LayerNormalization (b, s, s) }""",
+        {"x": [-INF, -INF, -INF]},
+        [-INF],
+        "unspecified",
+        {"x": [1, 2, 3]},
+    ),
+    "whether an exponent is an integer": (
+        program("x: f32[2, 2]", "m = reduce_mean(x, axes=[1])", "y = m ** m"),
+        {"x": [[-774650.375, -774650.375], [1.3, 2.2]]},
+        [[0], [1.75**1.75]],
+        "within",
+        {"x": [[-1.5, -1.25], [1.3, 2.2]]},
+    ),
+    "how many numbers are equal": (
+        """<ir_version: 9, opset_import: ["": 17]> g (float[5, 2] x) => (float[N] y) {
+            q = Mul (x, x) m = ReduceMean <axes = [1]> (q) r = Sqrt (m) d = Div (x, r) y = Unique (d) }""",
+        {"x": [[1, 1.5], [0.3, 0.45], [0.1, 0.7], [0.7, 0.1], [0.35, 0.05]]},
+        [0.2, 0.784, 1.17, 1.4],
+        "within",
+        {"x": [[1, 1], [1, 1], [1, 1], [1, 1], [1, 1]]},
+    ),
+    "a NaN inside a function": (
+        """<ir_version: 9, opset_import: ["": 17, "f": 1]> g (float[3] x) => (int64[1] y)
+        { s = Sqrt (x) y = f.best (s) }
+        <domain: "f", opset_import: ["": 17]> best (x) => (y) { y = ArgMax <axis = 0> (x) }""",
+        {"x": [-1, 4, 2]},
+        np.array([2]),
+        "unspecified",
+        {"x": [1, 4, 2]},
+    ),
+    "a loop that makes no turn": (
+        """<ir_version: 9, opset_import: ["": 17]> g (int64 n, bool c, float[2] x) => (float y) {
+            s, y = Loop (n, c, x) <body = b (int64 i, bool k, float[2] a) => (bool k2, float[2] a2, float[2] o) {
+                k2 = Identity (k) a2 = Identity (a) o = Identity (a) }> }""",
+        {"n": np.array(0), "c": np.array(True), "x": [1, 2]},
+        np.zeros((0, 5)),
+        "unspecified",
+        {"n": np.array(2), "c": np.array(True), "x": [1, 2]},
+    ),
+}
+
+
+@each_row("name", ROWS)
+def test_right_results_and_wrong_ones(name: str) -> None:
+    text, feeds, result, status, other = ROWS[name]
+    subject = subject_of(text)
+
+    given, made = ({key: array_of(x) for key, x in fed.items()} for fed in (feeds, other))
+    right = array_of(result)
+    assert status_of(subject, given, right) == status
+    assert status_of(subject, made, right) == "different"
+
+
+def array_of(x: Any) -> Array:
+    """Numbers as f32; arrays of integers and truth values stay."""
+    found = np.asarray(x)
+    return found if isinstance(x, np.ndarray) and found.dtype.kind in "iub" else found.astype(np.float32)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError, metadata
 from typing import Any
 from urllib.parse import quote
 
@@ -16,8 +18,6 @@ from dmlc.placement.advice import PLACEMENT_CODES
 _SARIF = {"error": "error", "warning": "warning", "advice": "note"}
 _GITHUB = {"error": "error", "warning": "warning", "advice": "notice"}
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-#: The pages of codes have no address on the web: the names of what ``dmlc explain CODE`` prints.
-_PAGES = "urn:dmlc:explain:"
 
 
 def with_fix(diagnostic: Diagnostic, fix: str) -> Diagnostic:
@@ -55,9 +55,25 @@ def _sarif_rule(code: Code) -> dict[str, Any]:
         "shortDescription": {"text": code.title},
         "fullDescription": {"text": code.why},
         "help": {"text": lines, "markdown": f"{code.why}\n\nExample:\n\n{blocks[0]}\nFixed:\n\n{blocks[1]}"},
-        "helpUri": f"{_PAGES}{code.id}",
+        "helpUri": _address(code),
         "defaultConfiguration": {"level": _SARIF[code.severity]},
     }
+
+
+def _address(code: Code) -> str:
+    """Return the address of the page of a code; without a site, the name of what ``dmlc explain CODE`` prints."""
+    site = site_address()
+    return f"{site.rstrip('/')}/reference/codes/{code.id}/" if site else f"urn:dmlc:explain:{code.id}"
+
+
+@cache
+def site_address() -> str:
+    """Return the documentation's address among the project URLs in ``pyproject.toml``; empty if there is none."""
+    try:
+        urls = metadata("dmlc").get_all("Project-URL") or []
+    except PackageNotFoundError:  # a copy of the sources that is not installed
+        urls = []
+    return next((url.partition(", ")[2] for url in urls if url.startswith("Documentation, ")), "")
 
 
 def _sarif_result(source: str, diagnostic: Diagnostic, used: list[str]) -> dict[str, Any]:

@@ -185,7 +185,7 @@ class Operation(Struct, frozen=True, eq=False, kw_only=True, dict=True):
     ``symbol`` is the infix or prefix spelling. Where ``symbol_dtypes`` are given, it takes these alone, and a program
     calls the operation of other dtypes by ``onnx_title``, as an ONNX operator. ``check`` refuses calls with senseless
     constants (a division by zero); nodes that passes make are not checked. ``pure`` operations may be merged and
-    removed. ``notes`` are the sentences of ``docs/semantics.md``: ``nan``, ``overflow``, ``empty``, ``ties`` and the
+    removed. ``notes`` are the sentences of ``dmlc ops NAME``: ``nan``, ``overflow``, ``empty``, ``ties`` and the
     like; ``source`` the page that the rule comes from.
     """
 

@@ -19,7 +19,7 @@ from dmlc.targets.directml import FeatureLevel, feature_levels
 from tests.command_line import Run
 from tests.rows import each_row
 from tools.builder_stubs import COMPILE_STUB
-from tools.options_page import COMMAND, PAGE, keyword_of, page, words_of
+from tools.site.command_pages import keyword_of, option_pages, words_of
 
 TEXT = "model m(x: f32[batch, 4]) -> (y) {\n    y = softmax(x, axes=[1])\n    return y\n}\n"
 #: Values that the small program takes, for options whose example names what it lacks.
@@ -77,13 +77,9 @@ def test_compile_its_stub_and_its_docstring_have_each_option(name: str) -> None:
     assert keywords.keys() == OPTIONS.keys()
 
 
-def test_the_page_is_up_to_date() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), f"run: {COMMAND}"
-
-
 @each_row("name", OPTIONS)
 def test_the_page_has_each_option(name: str) -> None:
-    words, text = words_of(OPTIONS[name]), PAGE.read_text(encoding="utf-8")
+    words, (text,) = words_of(OPTIONS[name]), option_pages().values()
     assert f"`{name}=" in text
     assert not words or f"| `{' '.join(words)}` |" in text
 

@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import sys
+from email.message import Message
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from dmlc.cli import findings
 from dmlc.cli.findings import sarif_text
-from dmlc.diagnostics import CODES, Code, DmlcError, Source
+from dmlc.diagnostics import CODES, Code, Diagnostic, DmlcError, Source
 from dmlc.text import load
 from tests.command_line import Run
 from tests.rows import each_row
@@ -254,8 +256,6 @@ def test_fixes_of_sarif_are_those_of_the_page(run: Run, id: str) -> None:
 
 @each_row("code", [code for code in CODES.values() if code.id[0] != "I"], ids=str)
 def test_a_rule_of_sarif_has_the_page_of_its_code(code: Code) -> None:
-    from dmlc.diagnostics import Diagnostic
-
     (only,) = json.loads(sarif_text("p.dml", [Diagnostic(code, "m")]))["runs"]
     (rule,) = only["tool"]["driver"]["rules"]
     assert rule["id"] == code.id
@@ -266,6 +266,20 @@ def test_a_rule_of_sarif_has_the_page_of_its_code(code: Code) -> None:
     assert rule["help"]["markdown"].count("```") == 4
     assert re.match(r"[a-z]+:", rule["helpUri"])
     assert rule["defaultConfiguration"]["level"] in ("error", "warning", "note")
+
+
+def test_the_page_of_a_code_is_on_the_site_that_the_project_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    urls = Message()
+    urls["Project-URL"] = "Source, https://x.example/dmlc"
+    monkeypatch.setattr(findings, "metadata", lambda name: urls)
+    on_site = "https://y.example/reference/codes/E0301/"
+    for address, page in (("", "urn:dmlc:explain:E0301"), ("https://y.example/", on_site)):
+        if address:
+            urls["Project-URL"] = f"Documentation, {address}"
+        findings.site_address.cache_clear()
+        (run,) = json.loads(sarif_text("p.dml", [Diagnostic(CODES["E0301"], "m")]))["runs"]
+        assert run["tool"]["driver"]["rules"][0]["helpUri"] == page
+    findings.site_address.cache_clear()
 
 
 def test_other_labels_are_related_locations(run: Run) -> None:

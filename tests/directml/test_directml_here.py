@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from directml_examples import EXAMPLES, example
-from directml_facts import FACTS
 from directml_helpers import (
     STRICT,
     differences,
@@ -35,6 +34,7 @@ from dmlc.targets import load_target
 from dmlc.targets.provider import provider
 from tests.rows import each_row
 from tests.versions import ONNX_RUNTIME
+from tools.fault_models import FACTS
 from tools.model_checks import checker_complaint, session
 
 #: Failures of the newest release; those of older ones are in tests/codegen/onnx/test_releases.py.

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from directml_examples import EXAMPLES, example
-from directml_facts import FACTS
 from directml_helpers import (
     NAMES,
     differences,
@@ -29,6 +28,7 @@ from dmlc.ops import ALL_OPERATIONS
 from dmlc.ops.constant import CONSTANT
 from dmlc.runtime import bench
 from dmlc.targets.provider import Failure, provider
+from tools.fault_models import FACTS
 
 pytestmark = pytest.mark.directml
 

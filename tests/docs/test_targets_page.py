@@ -1,22 +1,19 @@
-"""The tables of ``docs/targets.md`` are those of the package."""
+"""The page of known faults is the one of the tables, and each fault has an answer and a source."""
 
 from __future__ import annotations
 
-import re
-
-from dmlc.targets.provider import provider
-from tools.targets_page import COMMAND, PAGE, page
+from dmlc.targets.target import load_data
+from tools.site.target_pages import FAULTS, fault_list, fault_rows
 
 
-def test_page_is_current() -> None:
-    assert page() == PAGE.read_text(encoding="utf-8"), f"rewrite it: {COMMAND}"
+def test_list_of_faults_is_current() -> None:
+    assert fault_list() == FAULTS.read_text(encoding="utf-8"), (
+        "write it anew: python -m tools.site.target_pages --write"
+    )
 
 
-def test_every_fault_has_a_row_with_what_is_done_and_a_source() -> None:
-    rows = {
-        line.split(" | ")[0][2:]: line for line in PAGE.read_text(encoding="utf-8").splitlines() if line[:3] == "| `"
-    }
-    for failure in provider("dml_ep").failures:
-        cells = rows[f"`{failure.id}`"].split(" | ")
-        assert len(cells) == 7 and all(cell.strip(" |") for cell in cells), failure.id
-        assert re.search(r"repairs|refuses|warns|advises", cells[5]), failure.id
+def test_each_fault_says_what_happens_and_what_to_do() -> None:
+    for fault in load_data("dml_ep")["failures"]:
+        rows = dict(fault_rows(fault))
+        assert all(rows.values()), fault["id"]
+        assert f"| `{fault['id']}` |" in fault_list()

@@ -1,12 +1,14 @@
-"""Pages of operations, and docs/semantics.md, which is written from them."""
+"""Pages of operations, and their examples."""
 
 from __future__ import annotations
 
+from dmlc import text
+from dmlc.diagnostics import Source
 from dmlc.ir import Operation
-from dmlc.ops import ALL_OPERATIONS, INFIX, OPERATIONS
+from dmlc.ops import ALL_OPERATIONS, FAMILIES, INFIX, OPERATIONS
 from dmlc.ops.pages import AttributeLine, OperandLine, describe
 from tests.rows import each_row
-from tools import semantics_page
+from tools.site.operation_examples import example_program
 
 #: As the language reference spells them.
 SIGNATURES = [
@@ -86,14 +88,9 @@ def test_every_operation_has_a_page(op: Operation) -> None:
     assert page.family
 
 
-def test_semantics_page_is_the_generated_one() -> None:
-    assert semantics_page.PAGE.read_text(encoding="utf-8") == semantics_page.page(), (
-        "python -m tools.semantics_page --write"
-    )
-
-
-def test_semantics_tables_are_whole() -> None:
-    """Two cells a row: a bar inside a cell is escaped."""
-    rows = [line for line in semantics_page.page().splitlines() if line.startswith("|")]
-    assert len(rows) > 400
-    assert all(row.replace("\\|", "").count("|") == 3 for row in rows)
+@each_row("op", [op for family in FAMILIES.values() for op in family], ids=lambda op: op.name)
+def test_every_operation_has_an_example(op: Operation) -> None:
+    """The site shows it; it calls the operation by its name or its sign."""
+    program = example_program(op.name)
+    graph = text.load(Source("example.dml", program))
+    assert op.name in {node.op.name for node in graph} or f"{op.name}(" in program

@@ -12,9 +12,25 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tools.site import command_pages, language_pages, target_pages
+from tools.site.names import linked_names
 from tools.site.sources import ROOT, copy_sources, project_urls
+from tools.site.writing import Pages
 
 BUILD = ROOT / "build"
+#: The makers of the generated pages.
+_MAKERS = (
+    language_pages.code_pages,
+    language_pages.rule_pages,
+    language_pages.operation_pages,
+    language_pages.word_pages,
+    target_pages.target_pages,
+    target_pages.fault_pages,
+    command_pages.command_pages,
+    command_pages.schema_pages,
+    command_pages.limit_pages,
+    command_pages.option_pages,
+)
 
 
 def write_pages(build: Path) -> None:
@@ -24,11 +40,24 @@ def write_pages(build: Path) -> None:
     pages = build / "docs"
     shutil.rmtree(pages, ignore_errors=True)
     copy_sources(pages)
+    generated = generated_pages()
+    for name, text in generated.items():
+        path = pages / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    for path in pages.rglob("*.md"):
+        name = path.relative_to(pages).as_posix()
+        path.write_text(linked_names(path.read_text(encoding="utf-8"), name, generated), encoding="utf-8")
     settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
     settings["nav"] = expanded(settings["nav"], pages)
     if address := project_urls().get("Documentation"):
         settings["site_url"] = address
     build.joinpath("mkdocs.yml").write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
+
+
+def generated_pages() -> Pages:
+    """Return the pages that are written from the declarations."""
+    return {name: text for make in _MAKERS for name, text in make().items()}
 
 
 def expanded(entries: list[Any], pages: Path) -> list[Any]:

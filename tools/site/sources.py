@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path, PurePosixPath
 
@@ -70,8 +70,13 @@ def linked(text: str, path: str, where: str) -> str:
             return f"[{words}]({repository}/blob/main/{inside})"
         return words if inside in words else f"{words} (`{inside}` in the repository)"
 
+    return in_prose(text, lambda prose: _LINK.sub(link, prose))
+
+
+def in_prose(text: str, change: Callable[[str], str]) -> str:
+    """Return the page with a change to all text outside of blocks of code."""
     out, end = "", 0
     for fence in _FENCE.finditer(text):
-        out += _LINK.sub(link, text[end : fence.start()]) + fence[0]
+        out += change(text[end : fence.start()]) + fence[0]
         end = fence.end()
-    return out + _LINK.sub(link, text[end:])
+    return out + change(text[end:])

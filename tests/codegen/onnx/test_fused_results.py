@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from directml.directml_facts import activated
 
 import dmlc
 from dmlc.diagnostics import Source
 from dmlc.placement.report import placement
 from dmlc.targets import load_target
+from tools.fault_models import activated
 from tools.model_checks import optimized_copy
 
 HEAD = "model m(a: f32[2, 3], b: f32[3, 3], c: f32[2, 3]) -> (y, z)"

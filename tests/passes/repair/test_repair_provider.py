@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 import repair_helpers as r
-from directml.directml_facts import FACTS
 from onnx import numpy_helper, parser
 
 import dmlc
 from dmlc.diagnostics import Source
 from dmlc.targets.provider import provider
 from tests.rows import each_row
+from tools.fault_models import FACTS
 
 #: Repaired facts with the rule that repairs them.
 REPAIRED = {

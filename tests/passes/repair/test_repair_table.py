@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 import repair_helpers as r
-from directml.directml_facts import FACTS
 
 import dmlc
 from dmlc.passes.inventory import all_rules
 from dmlc.passes.repair import RULES
 from dmlc.targets.provider import provider
 from tests.rows import each_row
+from tools.fault_models import FACTS
 
 REPAIRED, REFUSED, WARNED, ADVISED = "repaired", "refused", "warned", "advised"
 NINE = [2] * 9

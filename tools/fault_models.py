@@ -1,4 +1,4 @@
-"""A model for each row of ``failures`` in dml_ep.json: the smallest that the row speaks of, with data."""
+"""A model for each known fault of DirectML's provider (``failures`` in dml_ep.json): the smallest, with data."""
 
 from __future__ import annotations
 

@@ -62,8 +62,9 @@ def startup(settings: Settings) -> Iterator[Case]:
         program.write_text(_TEN_LINES, encoding="utf-8")
         compiling = ["-m", "dmlc", "compile", str(program), "-o", str(Path(folder) / "head.onnx"), "-q"]
         # byte code is cached as after any first run, whatever this environment says
-        environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-        environment.setdefault("PYTHONPYCACHEPREFIX", folder)
+        environment = dict(os.environ)
+        if environment.pop("PYTHONDONTWRITEBYTECODE", ""):
+            environment.setdefault("PYTHONPYCACHEPREFIX", folder)
         run = partial(subprocess.run, check=True, capture_output=True, env=environment)
         yield _processes("--version", {OURS: ["-m", "dmlc", "--version"], "python": ["-c", "pass"]}, run, settings)
         rivals = {OURS: compiling, "imports": ["-c", "import lark, numpy, onnx"]}

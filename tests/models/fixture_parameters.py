@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools.fixture_folder import VARIABLE, fixtures
+from tools.fixture_folder import PARTS, VARIABLE, fixtures
 
 
 def parameters(part: str) -> list[object]:
@@ -14,6 +14,12 @@ def parameters(part: str) -> list[object]:
         return [pytest.param(path, id=name) for name, path in found.items()]
     reason = f"there is no folder of model fixtures: {VARIABLE} names one (CONTRIBUTING.md)"
     return [pytest.param(None, id=part, marks=pytest.mark.skip(reason=reason))]
+
+
+def named(*names: str) -> list[object]:
+    """The models with these names, of any part, as ``parameters`` gives them."""
+    every = [item for part in PARTS for item in parameters(part)]
+    return [item for item in every if getattr(item, "id", "") in names] or every[:1]
 
 
 #: The models but the small ones of patterns.

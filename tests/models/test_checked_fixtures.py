@@ -1,7 +1,7 @@
 """``check`` of a model is short: the answer, where the nodes run, what comes next, one block for each warning.
 
 The commands in its helps are pages of codes, and compilations with the default options, which ``test_next_commands``
-runs for each model.
+runs for some.
 """
 
 from __future__ import annotations

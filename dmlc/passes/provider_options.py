@@ -6,10 +6,13 @@ from collections.abc import Iterator
 
 from dmlc.ir import Graph, Node, Value
 from dmlc.ir.dtype import i64
-from dmlc.ops.choose import CAST
+from dmlc.ops.binary import EQUAL
+from dmlc.ops.choose import CAST, WHERE
 from dmlc.ops.index import GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS, IndexAttributes
+from dmlc.ops.move import RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, OpaqueAttributes
 from dmlc.passes.intervals import Intervals
+from dmlc.passes.patterns import scalar_of
 from dmlc.targets.capabilities import Capabilities
 from dmlc.targets.known_wrong import channels_are_mixed
 from dmlc.targets.needed_kernels import NEEDS
@@ -18,6 +21,7 @@ from dmlc.targets.needed_kernels import NEEDS
 _LOWEST, _HIGHEST = float(-(2**31)), float(2**31 - 1)
 #: Operations whose second operand are indices. No axis is so long that they need more than 32 bits.
 _INDEXED = (GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS)
+_VIEWS = (RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE)
 
 
 def low_words_suffice(graph: Graph, capabilities: Capabilities) -> bool:
@@ -34,15 +38,34 @@ def low_words_suffice(graph: Graph, capabilities: Capabilities) -> bool:
 
 
 def _of_indices(graph: Graph) -> dict[str, tuple[int | float, int | float]]:
-    """The ranges of inputs that are read as indices: beyond the axis they mean nothing."""
+    """The ranges of inputs that are read as indices: beyond the axis they mean nothing.
+
+    A view of an input has its elements. A loss reads labels so, but for the one that it ignores:
+    ``where(label == -100, 0, label)``.
+    """
     found: dict[str, tuple[int | float, int | float]] = {}
     for node in graph.nodes_of(_INDEXED):
-        index, a = node.operand(1), node.attributes_as(IndexAttributes)
-        size = node.operand(0).shape[a.axis]
+        size = node.operand(0).shape[node.attributes_as(IndexAttributes).axis]
         most = min(_HIGHEST, size) if isinstance(size, int) else _HIGHEST
+        index = _viewed(node.operand(1))
+        choice, ignored = index.producer, None
+        if choice is not None and choice.op is WHERE:
+            test, index = choice.operand("cond").producer, choice.operand(2)
+            if test is None or test.op is not EQUAL or test.operand("a") is not index:
+                continue
+            ignored, index = scalar_of(test.operand("b")), _viewed(index)
+            if ignored is None:
+                continue
         if index.producer is None and index.name:
-            found[index.name] = (-most, most - 1)
+            found[index.name] = (min(-most, ignored or 0), max(most - 1, ignored or 0))
     return found
+
+
+def _viewed(value: Value) -> Value:
+    """The value that views show, or itself."""
+    while value.producer is not None and value.producer.op in _VIEWS:
+        value = value.producer.operand(0)
+    return value
 
 
 def has_wrong_channels(node: Node) -> bool:

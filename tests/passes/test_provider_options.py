@@ -12,6 +12,16 @@ from tests.rows import each_row
 INT64, LAYOUT = {"enableInt64": "1"}, {"preferredLayout": "NCHW"}
 MASK = "g (int64[2, 3] x) => (float[2, 3] y) { y = Cast <to = 1> (x) }"
 
+#: Labels are classes, or the number that says that there is none.
+LOSS = """g (float[2, 9] w, int64[2] t) => (float[2, 1] y, float[2] z)
+    <int64 i = {{{ignored}}}, int64 k = {{0}}, int64[1] one = {{1}}> {{
+    u = Unsqueeze (t, one)
+    b = Equal (u, i)
+    l = Where (b, k, u)
+    y = GatherElements <axis = 1> (w, l)
+    z = Cast <to = 1> (t)
+}}"""
+
 
 def options(model: object, **given: object) -> dict[str, str]:
     program = dmlc.compile(model, target="webgpu", **given)  # type: ignore[arg-type]
@@ -28,6 +38,9 @@ def options(model: object, **given: object) -> dict[str, str]:
             "g (float[9, 2] w, int64[3] i) => (float[3, 2] y, float[3] z) { y = Gather (w, i) z = Cast <to = 1> (i) }",
             INT64,
         ),
+        (LOSS.format(ignored=-100), INT64),
+        (LOSS.format(ignored=2**40), {}),
+        (LOSS.replace("(b, k, u)", "(b, u, k)").format(ignored=-100), {}),  # other labels may be anything
         ("g (int64[3] i) => (int64[3] y) { y = Mul (i, i) }", {}),
         ("g (float[1, 6, 8] x, float[4, 6, 3] w) => (float[1, 4, 6] y) { y = Conv (x, w) }", LAYOUT),
         ("g (float[1, 8, 8] x, float[4, 8, 3] w) => (float[1, 4, 6] y) { y = Conv (x, w) }", {}),

@@ -28,7 +28,8 @@ CAPTURED = {
     "If": """y = If (c) <then_branch: graph = t () => (float[] a) { a = Neg (m) },
         else_branch: graph = e () => (float[] b) { b = Abs (m) }>""",
     "Loop": "y = Loop (n2, c) <body: graph = l (int64 i, bool p) => (bool o, float[] a) { o = Not (p)  a = Neg (m) }>",
-    "Scan": "y = Scan (items) <body: graph = l (float i) => (float[] a) { a = Mul (m, i) }, num_scan_inputs: int = 1>",
+    "Scan": """y = Scan (items) <body: graph = l (float i) => (float[] a) { a = Mul (m, i) }, num_scan_inputs: int = 1,
+        scan_output_directions: ints = [1]>""",
     "nested": """y = If (c) <then_branch: graph = t () => (float[] a) {
             a = If (c) <then_branch: graph = t2 () => (float[] a2) { a2 = Neg (m) },
                 else_branch: graph = e2 () => (float[] b2) { b2 = Exp (m) }> },

@@ -14,13 +14,14 @@ from dmlc.passes.fold_constants.arithmetic import (
     KnownChoice,
     KnownTruth,
     NeutralOperand,
+    ProductWithZero,
     SameCast,
     ScalesOfProduct,
     SignIntoFactor,
     SwappedChoice,
 )
 from dmlc.passes.fold_constants.around_elementwise import AroundElementwise
-from dmlc.passes.fold_constants.bounds import BoundsInARow, WithinBounds
+from dmlc.passes.fold_constants.bounds import BoundsInARow, DecidedComparison, WithinBounds
 from dmlc.passes.fold_constants.branches import InlineBranch
 from dmlc.passes.fold_constants.evaluate import Evaluate, FillScalar
 from dmlc.passes.fold_constants.layouts import (
@@ -38,6 +39,7 @@ from dmlc.passes.fold_constants.layouts import (
 from dmlc.passes.fold_constants.opaque import KnownSize, ReadAgain
 from dmlc.passes.fold_constants.recurrent import ZeroInitialState
 from dmlc.passes.fold_constants.regrouped import ConcatOfPlaces, MatmulBetweenReshapes, OnesAroundTranspose
+from dmlc.passes.fold_constants.scans import RunsTogether
 from dmlc.passes.fold_constants.sequences import KnownSequence
 from dmlc.passes.manager import REASSOCIATES, PassContext
 from dmlc.passes.rewrite import RewritePass, Rule
@@ -60,6 +62,7 @@ class FoldConstants(RewritePass, frozen=True):
             Evaluate,
             FillScalar,
             NeutralOperand,
+            ProductWithZero,
             KnownTruth,
             KnownChoice,
             SwappedChoice,
@@ -70,10 +73,12 @@ class FoldConstants(RewritePass, frozen=True):
             Inverse,
             Idempotent,
             WithinBounds,
+            DecidedComparison,
             BoundsInARow,
             SignIntoFactor,
             ScalesOfProduct,
             InlineBranch,
+            RunsTogether,
             KnownSequence,
             ZeroInitialState,
             DropExpand,

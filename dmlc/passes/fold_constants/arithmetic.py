@@ -75,11 +75,32 @@ _COMMUTATIVE = frozenset((MUL, ADD))
 
 
 def _is_neutral(op: Operation, value: Value) -> bool:
+    return _is_all(value, 0 if op is ADD or op is SUB else 1)
+
+
+def _is_all(value: Value | None, wanted: int) -> bool:
+    """Return whether a value is a constant of that number alone."""
     data = constant_of(value)
     if data is None or not 0 < data.array.size <= _MOST_ELEMENTS:
         return False
-    array, wanted = data.array, 0 if op is ADD or op is SUB else 1
+    array = data.array
     return array.item(0) == wanted and bool((array == wanted).all())  # the first mostly decides
+
+
+class ProductWithZero(Rule[Match]):
+    """``x * 0`` of integers becomes 0. ``exact``: of floats it may be NaN."""
+
+    name = "product-with-zero"
+    roots: ClassVar[tuple[Operation, ...]] = (MUL,)
+    fed_by: ClassVar[Collection[Operation]] = (CONSTANT,)
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        is_known = node.result.type.dtype.is_integer and node.result.type.is_static
+        return Match(node) if is_known and any(_is_all(value, 0) for value in node.operands) else None
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        kind = match.root.result.type
+        return [rewriter.add(FULL, [], FullAttributes(shape=kind.shape, value=0, dtype=kind.dtype))]
 
 
 class KnownTruth(Rule[Match]):
@@ -87,7 +108,7 @@ class KnownTruth(Rule[Match]):
 
     name = "known-truth"
     roots: ClassVar[tuple[Operation, ...]] = (EQUAL, NOT_EQUAL, XOR, AND, OR)
-    fed_by: ClassVar[Collection[Operation]] = (CONSTANT,)
+    fed_by: ClassVar[Collection[Operation]] = (CONSTANT, FULL)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         return Match(node) if _truth(node) is not None else None
@@ -102,12 +123,11 @@ class KnownTruth(Rule[Match]):
 def _truth(node: Node) -> tuple[Value, bool] | None:
     """The value that the node gives, and whether as it is or negated."""
     for known, value in (node.operands, reversed(node.operands)):
-        data = constant_of(known)
-        if known is None or value is None or data is None or known.type.dtype is not bool_:
+        if known is None or value is None or known.type.dtype is not bool_:
             continue
-        if not 0 < data.array.size <= _MOST_ELEMENTS or not (data.array == data.array.flat[0]).all():
+        truth = _truth_everywhere(known)
+        if truth is None:
             continue
-        truth = bool(data.array.flat[0])
         decides = (node.op is AND and not truth) or (node.op is OR and truth)
         chosen = known if decides else value
         if chosen.type == node.result.type:

@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import ClassVar
 
 from dmlc.ir import Graph, Node, Operation, Value
-from dmlc.ops.binary import ADD, DIV, MAX, MIN, SUB
+from dmlc.ops.binary import ADD, DIV, EQUAL, GREATER, GREATER_EQUAL, LESS, LESS_EQUAL, MAX, MIN, SUB
 from dmlc.ops.choose import CLIP, ClipAttributes
 from dmlc.ops.constant import constant_of
 from dmlc.ops.elementwise import ABS, NEG, RELU
+from dmlc.ops.index import FULL, FullAttributes
 from dmlc.passes.intervals import INF, Interval, Intervals, clip_bounds, of_dtype
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import both_ways, broadcasts, scalar_of
@@ -19,14 +20,34 @@ from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, consumed_elsewhere
 _MOST_EXACT = 2.0**53
 
 
-class BoundedMatch(Match, eq=False, kw_only=True):
-    """The operand that is the result. ``promised`` are the inputs whose ranges the proof needs."""
+class ProvenMatch(Match, eq=False, kw_only=True):
+    """``promised`` are the inputs whose ranges the proof needs."""
 
-    value: Value
     promised: tuple[str, ...]
 
 
-class WithinBounds(Rule[BoundedMatch]):
+class BoundedMatch(ProvenMatch, eq=False, kw_only=True):
+    """The operand that is the result."""
+
+    value: Value
+
+
+class _ByIntervals:
+    """A rule that needs intervals: first without the promised ranges of inputs, then with them."""
+
+    _known: tuple[Intervals, ...] = ()
+
+    def known(self, graph: Graph) -> tuple[Intervals, ...]:
+        if not self._known or self._known[0].graph is not graph:
+            promises = (False, True) if graph.ranges else (False,)
+            self._known = tuple([Intervals(graph, trusts=trusts, finite=False) for trusts in promises])
+        return self._known
+
+    def relies_on(self, match: ProvenMatch, graph: Graph) -> tuple[str, ...]:
+        return match.promised
+
+
+class WithinBounds(_ByIntervals, Rule[BoundedMatch]):
     """``abs``, ``relu``, ``clip``, ``max`` and ``min`` that change no element become their operand: ``relu(exp(x))``.
 
     ``exact`` for integers. ``reassociates`` for floats: -0 stays what it is, and a kernel may round the largest sigmoid
@@ -36,15 +57,11 @@ class WithinBounds(Rule[BoundedMatch]):
     name = "within-bounds"
     roots: ClassVar[tuple[Operation, ...]] = (ABS, RELU, CLIP, MAX, MIN)
     rewrite_class = RANGE
-    _known: tuple[Intervals, ...] = ()
 
     def match(self, node: Node, graph: Graph) -> BoundedMatch | None:
-        if not self._known or self._known[0].graph is not graph:
-            promises = (False, True) if graph.ranges else (False,)
-            self._known = tuple([Intervals(graph, trusts=trusts, finite=False) for trusts in promises])
         if not graph.ranges and any(_is_seldom_bounded(value) for value in node.operands):
             return None
-        for known in self._known:
+        for known in self.known(graph):
             for value, (low, high) in _kept(node, known):
                 if value.type != node.result.type or constant_of(value) is not None:
                     continue  # constants are evaluated, or stay for a NaN
@@ -61,11 +78,53 @@ class WithinBounds(Rule[BoundedMatch]):
             return RANGE
         return REASSOCIATES if match.value.type.dtype.is_float else EXACT
 
-    def relies_on(self, match: BoundedMatch, graph: Graph) -> tuple[str, ...]:
-        return match.promised
-
     def build(self, match: BoundedMatch, rewriter: Rewriter) -> Sequence[Value]:
         return [match.value]
+
+
+class _DecidedMatch(ProvenMatch, eq=False, kw_only=True):
+    """The truth that every element of the result is."""
+
+    truth: bool
+
+
+class DecidedComparison(_ByIntervals, Rule[_DecidedMatch]):
+    """A comparison of integers that their bounds decide becomes its truth: ``argmax(x) < 0``.
+
+    ``exact``; ``range`` where promised ranges are part of the proof.
+    """
+
+    name = "decided-comparison"
+    roots: ClassVar[tuple[Operation, ...]] = (LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, EQUAL)
+    rewrite_class = RANGE
+
+    def match(self, node: Node, graph: Graph) -> _DecidedMatch | None:
+        a, b = node.operand("a"), node.operand("b")
+        if not a.type.dtype.is_integer or not node.result.type.is_static:
+            return None
+        for known in self.known(graph):
+            truth = _decided(node.op, known.of(a), known.of(b))
+            if truth is not None:
+                return _DecidedMatch(node, truth=truth, promised=known.promised(node.result))
+        return None
+
+    def class_of(self, match: _DecidedMatch, graph: Graph, context: PassContext) -> str:
+        return RANGE if match.promised else EXACT
+
+    def build(self, match: _DecidedMatch, rewriter: Rewriter) -> Sequence[Value]:
+        kind = match.root.result.type
+        return [rewriter.add(FULL, [], FullAttributes(shape=kind.shape, value=match.truth, dtype=kind.dtype))]
+
+
+def _decided(op: Operation, a: Interval, b: Interval) -> bool | None:
+    """The truth of a comparison of all elements of two intervals; None where it is not the same for all."""
+    if op in (GREATER, GREATER_EQUAL):
+        a, b = b, a
+    if op is EQUAL:
+        return False if a[1] < b[0] or b[1] < a[0] else None
+    if op in (LESS, GREATER):
+        return True if a[1] < b[0] else False if a[0] >= b[1] else None
+    return True if a[1] <= b[0] else False if a[0] > b[1] else None
 
 
 def _is_seldom_bounded(value: Value | None) -> bool:

@@ -10,15 +10,17 @@ import numpy as np
 from dmlc.ir import DType, Graph, Node, Operation, Value
 from dmlc.ir.dtype import bool_, f32, i32, i64
 from dmlc.ops.binary import ADD, AND, EQUAL, GREATER, LESS, MUL, OR, SUB, XOR
-from dmlc.ops.choose import WHERE
+from dmlc.ops.choose import CAST, WHERE
 from dmlc.ops.elementwise import EXP, FLOOR, LOG, NOT, ROUND, SIGN
 from dmlc.ops.index import GATHER, GATHER_ELEMENTS, ONE_HOT, GatherAttributes, OneHotAttributes
 from dmlc.ops.move import (
     CONCAT,
     PAD,
+    RESHAPE,
     SLICE,
     SPLIT,
     SQUEEZE,
+    TRANSPOSE,
     UNSQUEEZE,
     ConcatAttributes,
     NewAxesAttributes,
@@ -27,8 +29,9 @@ from dmlc.ops.move import (
     SplitAttributes,
 )
 from dmlc.ops.normalize import LOG_SOFTMAX, SoftmaxAttributes
-from dmlc.ops.reduce import REDUCE_MAX, REDUCE_SUM, ReduceAttributes
-from dmlc.ops.select import ARGMAX, HARDMAX, TOP_K, ArgAttributes, HardmaxAttributes
+from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, REDUCE_SUM, ReduceAttributes
+from dmlc.ops.scan import CUMSUM
+from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, TOP_K, ArgAttributes, HardmaxAttributes
 from dmlc.passes.intervals import RangedRule
 from dmlc.passes.node_maker import Maker, dtype_of
 from dmlc.passes.rewrite import Match, Rewriter, Rule
@@ -260,30 +263,72 @@ class PartsByGather(AbsentRule):
         return out
 
 
-class IntegersInFloat(AbsentRule):
-    """A choice of integers is made in f32, where it holds each of them."""
+class IntegersInNarrower(AbsentRule):
+    """A choice or running sum of integers is made in f32 or i32, where that holds each of them.
 
-    name = "integers-in-float"
-    operators: ClassVar = {GATHER_ELEMENTS: "GatherElements", TOP_K: "TopK"}
+    ``gather_elements`` and ``top_k`` take floats alone; ``cumsum``, and what finds an extreme, no i64.
+    """
+
+    name = "integers-in-narrower"
+    operators: ClassVar = {
+        GATHER_ELEMENTS: "GatherElements",
+        TOP_K: "TopK",
+        ARGMAX: "ArgMax",
+        ARGMIN: "ArgMin",
+        REDUCE_MAX: "ReduceMax",
+        REDUCE_MIN: "ReduceMin",
+        CUMSUM: "CumSum",
+    }
     roots: ClassVar = tuple(operators)
     needs: ClassVar = ()
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        x = node.operand("x")
+        x, home = node.operand("x"), self.home(node)
         if not x.type.dtype.is_integer or not self.capabilities.computes("Cast", x.type.dtype, "T1"):
             return None
-        low, high = self.interval(x, graph)
-        fits = low >= -_EXACT and high <= _EXACT and self.capabilities.computes(self.operators[node.op], f32)
+        most = _EXACT if home is f32 else float(i32.highest)
+        ends = (*self.interval(x, graph), *(self.interval(node.results[0], graph) if node.op is CUMSUM else ()))
+        fits = max(map(abs, ends)) <= most and self.capabilities.computes(self.operators[node.op], home)
         return super().match(node, graph) if fits else None
+
+    def home(self, node: Node) -> DType:
+        return f32 if node.op in (GATHER_ELEMENTS, TOP_K) else i32
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         node, make = match.root, Maker(rewriter)
-        operands = [make.cast(node.operand(0), f32), *node.operands[1:]]
+        operands = [make.cast(node.operand(0), self.home(node)), *node.operands[1:]]
         made = rewriter.add_node(node.op, operands, node.attributes).results
-        return [make.cast(made[0], dtype_of(node)), *made[1:]]
+        return [make.cast(made[0], node.results[0].type.dtype), *made[1:]]
 
 
-RULES: Sequence[type[AbsentRule]] = (
+class CastBeforeView(Rule[Match]):
+    """The cast of a view of i64 becomes a view of the cast, where the provider has no kernel of the view.
+
+    Casts of several views of one value become one.
+    """
+
+    name = "cast-before-view"
+    optional = False
+    views: ClassVar = {RESHAPE: "Reshape", SQUEEZE: "Squeeze", UNSQUEEZE: "Unsqueeze", TRANSPOSE: "Transpose"}
+    roots: ClassVar = (CAST,)
+    fed_by: ClassVar = tuple(views)
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        view = node.operand("x").producer
+        if dtype_of(node) is not i64 or view is None or view.op not in self.views:
+            return None
+        name = self.views[view.op]
+        kernel = self.capabilities.kernel(name)
+        is_absent = self.capabilities.leaves(name, i64) or (kernel is not None and "T" in kernel.int64)
+        return Match(node, (view,)) if is_absent else None
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        (view,) = match.consumed
+        cast = Maker(rewriter).cast(view.operand(0), match.root.result.type.dtype)
+        return [rewriter.add(view.op, [cast, *view.operands[1:]], view.attributes)]
+
+
+RULES: Sequence[type[Rule[Match]]] = (
     TruthsByIntegers,
     StepsByComparison,
     LogSoftmaxInParts,
@@ -291,5 +336,6 @@ RULES: Sequence[type[AbsentRule]] = (
     SliceByGather,
     PadByConcat,
     PartsByGather,
-    IntegersInFloat,
+    IntegersInNarrower,
+    CastBeforeView,
 )

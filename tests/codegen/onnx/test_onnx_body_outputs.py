@@ -29,7 +29,8 @@ BODIES = {
     "fed sizes of an expand": "r = Expand (x, e)",
 }
 NODES = {
-    "Scan": "y = Scan (items) <body: graph = b (float i) => (TYPE r) { BODY }, num_scan_inputs: int = 1>",
+    "Scan": """y = Scan (items) <body: graph = b (float i) => (TYPE r) { BODY }, num_scan_inputs: int = 1,
+        scan_output_directions: ints = [1]>""",
     "Loop": """y = Loop (count, true) <body: graph = b (int64 i, bool c) => (bool o, TYPE r) {
         o = Identity (c)  BODY }>""",
     "If": """y = If (choice) <then_branch: graph = t () => (TYPE r) { BODY },

@@ -131,6 +131,44 @@ def test_promised_ranges_are_relied_on_and_named(expression: str) -> None:
     assert classes(compiled(expression, inputs.replace(" in 0.0..1.0", "").replace(" in -1.0..1.0", ""))) == []
 
 
+def decided(expression: str, inputs: str = INPUTS) -> list[str]:
+    """The rewrite classes; the numbers are compared."""
+    program = compiled(expression, inputs)
+    given = feeds(program)
+    (got,), (expected,) = (program.run(given, backend=name).values() for name in ("cpu", "reference"))
+    np.testing.assert_array_equal(got, expected)
+    return [entry.rewrite_class for entry in program.ledger if entry.rule == "decided-comparison"]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "argmax(x, axes=[1]) < 0", "i % 7 <= 6", "i % 7 > 6", "argmax(x, axes=[1]) == 4", "u >= 0",
+        "where((i % 7 < 0) ^ ((i > 0) & (u < 0)), i - 1, i)",
+    ],
+)  # fmt: skip
+def test_a_comparison_that_bounds_decide_is_its_truth(expression: str) -> None:
+    assert set(decided(expression)) == {"exact"}
+
+
+def test_a_product_with_zero_is_zero_of_integers_alone() -> None:
+    for expression, rules in (
+        ("i * 0 + i", ["product-with-zero", "drop-fill", "neutral-operand"]),
+        ("x * 0 + x", []),
+        ("i * 2", []),
+    ):
+        program = compiled(expression)
+        assert [entry.rule for entry in program.ledger] == rules
+        assert program.verify(4).ok
+
+
+def test_other_comparisons_stay() -> None:
+    for expression in ("argmax(x, axes=[1]) < 1", "i % 7 <= 5", "u > 0", "argmax(x, axes=[1]) == 3", "exp(x) < 0"):
+        assert decided(expression) == []
+    promised = compiled("i < 9", "i: i32[3, 4] in 0..8")
+    assert [entry.rewrite_class for entry in promised.ledger] == ["reassociates"]
+
+
 def test_a_promise_that_is_not_needed_is_not_named() -> None:
     program = compiled("relu(exp(x))", "x: f32[3, 4] in 0.0..1.0")
     (entry,) = [entry for entry in program.ledger if entry.rule == RULE]

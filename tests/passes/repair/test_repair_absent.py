@@ -1,0 +1,47 @@
+"""Operators that the WebGPU provider leaves to the CPU: the kernels of narrower types, and one cast for many views."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import repair_helpers as r
+
+from tests import kit
+
+NARROWER, VIEWS = "integers-in-narrower", "cast-before-view"
+
+
+@pytest.mark.parametrize("op", ["ArgMax", "ArgMin", "CumSum", "ReduceMax"])
+def test_counts_find_kernels_of_i32(op: str) -> None:
+    """Inputs that nobody bounds keep them in i64."""
+    call = {"CumSum": "CumSum (n, axis)", "ReduceMax": "ReduceMax <keepdims = 0> (n, one)"}
+    text = f"""g (bool[3, 4] x, int64[3, 4] z) => (int64[a{", b" * (op != "ReduceMax")}] y)
+        <int64 axis = {{1}}, int64[1] one = {{1}}> {{
+        c = Cast <to = 7> (x)
+        n = Add (c, c)
+        y = {call.get(op, f"{op} <axis = 1> (n)")}
+    }}"""
+    feeds = {"x": np.arange(12).reshape(3, 4) % 5 > 2, "z": np.full((3, 4), 2**40)}
+    model = kit.onnx(text, opset=18)
+    program = r.dmlc.compile(model, target="webgpu")
+    assert NARROWER in dict(r.fired(program))
+    assert np.array_equal(program.run(feeds, "cpu")["y"], kit.run(model, feeds)["y"])
+    assert program.placement().count("cpu") == 0
+    wide = r.dmlc.compile(kit.onnx(text.replace("Add (c, c)", "Add (c, z)"), opset=18), target="webgpu")
+    assert NARROWER not in dict(r.fired(wide))
+
+
+def test_casts_of_several_views_become_one() -> None:
+    text = """g (int64[2, 3] x) => (float[2, 1, 3] y, float[3, 2] z) <int64[1] one = {1}> {
+        v = Unsqueeze (x, one)
+        y = Cast <to = 1> (v)
+        w = Transpose (x)
+        z = Cast <to = 1> (w)
+    }"""
+    model, feeds = kit.onnx(text), {"x": np.array([[1, -2, 3], [2**40, 5, 6]])}
+    program = r.dmlc.compile(model, target="webgpu")
+    assert VIEWS in dict(r.fired(program))
+    assert [node.op for node in program.placement().nodes if node.where == "cpu"] == ["Cast"]
+    want = kit.run(model, feeds)
+    assert all(np.array_equal(program.run(feeds, "cpu")[name], want[name]) for name in want)
+    assert VIEWS not in dict(r.fired(r.dmlc.compile(model, target="directml")))

@@ -28,13 +28,11 @@ def test_walk_through(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     text = PAGE.read_text(encoding="utf-8").partition("## A walk-through")[2].partition("\n## ")[0]
-    blocks = re.findall(r"^```(\S*)( \S+)?\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r'^```(\w*)(?: title="(\S+)")?\n(.*?)^```$', text, re.MULTILINE | re.DOTALL)
     snippets = []
     for language, name, block in blocks:
-        if language == "dml":
-            Path("gate.dml").write_text(block)
-        elif name:
-            Path(name.strip()).write_text(block)
+        if name:
+            Path(name).write_text(block)
         elif language == "python":
             snippets.append(block)
     for _, _, block in (found for found in blocks if not found[0]):

@@ -1,9 +1,13 @@
-"""Runs the blocks of a page as its reader would: files are written, programs run, commands print what is shown.
+"""Runs the blocks of a page as its reader would, with sybil: files are written, programs run, commands print what is
+shown.
 
-A block with a title (```` ```python title="export.py" ````) is written as a file of that name. A ``python`` block
-without one runs, with the names of the blocks before it. Each line ``$ dmlc ...`` or ``$ python FILE`` of a
-``console`` block runs, and prints the lines below it, where ``...`` stands for any text. Seconds are not compared.
-Other blocks are text.
+A block with a title (```` ```python title="export.py" ````) is written as a file of that name. Other ``python`` blocks
+run, with the names of the blocks before them. Other ``dml`` blocks are whole programs, laid out and run on random data.
+Each line ``$ dmlc ...`` or ``$ python FILE`` of a ``console`` block runs, and prints the lines below it, where ``...``
+stands for any text. Seconds are not compared. Other blocks are text.
+
+What a page takes for granted is made in a comment that its reader does not see: ``<!-- invisible-code: python``. The
+comment ``<!-- skip: next -->`` says that the next block needs what is not there.
 """
 
 from __future__ import annotations
@@ -14,47 +18,86 @@ import re
 import runpy
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
+from sybil import Document, Example, Region, Sybil
+from sybil.evaluators.python import PythonEvaluator
+from sybil.parsers.markdown import CodeBlockParser, SkipParser
+from sybil.parsers.markdown.lexers import RawFencedCodeBlockLexer
 
 from dmlc.cli.main import main
 
-FENCE = re.compile(r'^```(\w*)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+_FENCES = RawFencedCodeBlockLexer(re.compile(r'(?P<language>python|dml|console)?(?: title="(?P<title>[^"]+)")?\n'))
 
 
-class Block(NamedTuple):
-    """One fenced block: its language, the file that it is, its text, and the line where the text starts."""
-
-    language: str
-    title: str
-    text: str
-    line: int
-
-
-def blocks(page: Path) -> Iterator[Block]:
-    """The fenced blocks of a page."""
-    text = page.read_text(encoding="utf-8")
-    for match in FENCE.finditer(text):
-        yield Block(match[1], match[2] or "", match[3], text.count("\n", 0, match.start(3)) + 1)
+def _blocks(document: Document) -> Iterable[Region]:
+    """The blocks that do something."""
+    for region in _FENCES(document):
+        language, title = region.lexemes["language"], region.lexemes["title"]
+        if title or language:
+            region.parsed = region.lexemes["source"]
+            region.evaluator = _write if title else _EVALUATORS[language]
+            yield region
 
 
-def commands(block: Block) -> Iterator[tuple[str, str]]:
+def _write(example: Example) -> None:
+    path = Path(example.region.lexemes["title"])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(example.parsed, encoding="utf-8")
+
+
+def _run_program(example: Example) -> None:
+    Path("program.dml").write_text(example.parsed, encoding="utf-8")
+    run("dmlc fmt --check program.dml", 0)
+    run("dmlc run program.dml --random 1 --backend cpu", 0)
+
+
+def _run_commands(example: Example) -> str:
+    """Run the commands; return what one of them printed, if that is not what is shown."""
+    for command, shown in commands(example.parsed):
+        printed = run(command)
+        if not matches(printed, shown):
+            return f"$ {command}\n{printed}"
+    return ""
+
+
+_run_python = PythonEvaluator()
+_EVALUATORS = {"python": _run_python, "dml": _run_program, "console": _run_commands}
+_hidden = CodeBlockParser("python", _run_python)
+_hidden.lexers = type(_hidden.lexers)(_hidden.lexers[1:])  # fences are ours
+PAGES = Sybil([_blocks, _hidden, SkipParser()])
+
+
+def blocks(page: Path) -> Iterator[Example]:
+    """The blocks of a page that do something."""
+    return PAGES.parse(page).examples()
+
+
+def run_page(page: Path) -> int:
+    """Run the blocks of a page in the current folder; the number of them."""
+    found = list(blocks(page))
+    for example in found:
+        example.evaluate()
+    return len([example for example in found if example.region.lexemes])
+
+
+def commands(text: str) -> Iterator[tuple[str, str]]:
     """Each command of a console block with the text below it. A command goes on after a backslash."""
-    for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         command, _, shown = part.replace("\\\n", "").partition("\n")
         yield command, shown.strip("\n")
 
 
-def run(command: str) -> str:
-    """Return the text that a command prints, in the current folder and in this process."""
-    program, *words = shlex.split(command)
+def run(command: str, expected: int | None = None) -> str:
+    """What a command prints, in the current folder and in this process."""
+    program, *words = shlex.split(command, comments=True)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         if program == "dmlc":
-            main(words)
+            code = main(words)
+            assert expected in (None, code), printed.getvalue()
         else:
             assert program == "python", command
             with pytest.MonkeyPatch.context() as patch:
@@ -68,23 +111,3 @@ def matches(printed: str, shown: str) -> bool:
     shown = re.sub(r"\b\d+\.\d+ s\b", "... s", shown)
     pattern = ".*".join(re.escape(part) for part in shown.split("..."))
     return re.fullmatch(pattern, printed, re.DOTALL) is not None
-
-
-def run_page(page: Path) -> int:
-    """Run the blocks of a page in the current folder; the number of those that did something."""
-    names: dict[str, Any] = {"__name__": "__main__"}
-    count = 0
-    for block in blocks(page):
-        if block.title:
-            Path(block.title).parent.mkdir(parents=True, exist_ok=True)
-            Path(block.title).write_text(block.text, encoding="utf-8")
-        elif block.language == "python":
-            exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), names)
-        elif block.language == "console":
-            for command, shown in commands(block):
-                printed = run(command)
-                assert matches(printed, shown), f"{page.name}:{block.line}: $ {command}\n{printed}"
-        else:
-            continue
-        count += 1
-    return count

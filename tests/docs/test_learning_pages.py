@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dmlc
-from tests.docs.blocks import blocks, run_page
+from tests.docs.blocks import run_page
 
 DOCS = Path(__file__).parents[2] / "docs"
 TUTORIAL = sorted((DOCS / "tutorial").glob("[0-9]*.md"))
@@ -33,10 +33,10 @@ def test_the_tutorial_runs_part_by_part(folder: Path) -> None:
 
 def test_the_rows_of_the_cookbook_compute_the_same() -> None:
     """All rows as the outputs of one program, against NumPy, and against PyTorch where it is installed."""
-    page = DOCS / "how_to" / "numpy_and_pytorch.md"
-    rows = re.findall(r"^\| `(.*?)` \| `(.*?)` \| `(.*?)` \|$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    text = DOCS.joinpath("how_to", "numpy_and_pytorch.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(.*?)` \| `(.*?)` \| `(.*?)` \|$", text, re.MULTILINE)
     assert len(rows) == 40
-    (head,) = (block.text.partition("->")[0] for block in blocks(page))
+    (head,) = re.findall(r"^```dml\n(.*?)->", text, re.MULTILINE | re.DOTALL)
     outputs = [f"r{number}" for number in range(len(rows))]
     lines = [f"    {output} = {row[2]}\n" for output, row in zip(outputs, rows, strict=True)]
     names = ", ".join(outputs)

@@ -7,7 +7,6 @@ import re
 import runpy
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -90,13 +89,6 @@ def test_the_program_and_its_mistake(
     assert capsys.readouterr().err in blocks("")
 
 
-def test_the_builder_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (code,) = blocks("python")
-    exec(compile(code, "readme.py", "exec"), {})
-    assert Path("heads.onnx").stat().st_size > 0
-
-
 def test_the_picture_is_of_a_real_run(tmp_path: Path) -> None:
     out = tmp_path / "digits.svg"
     runpy.run_path(str(ROOT / "docs" / "picture.py"))["main"](out)
@@ -114,29 +106,7 @@ def test_links_lead_somewhere_and_codes_exist(page: Path) -> None:
         assert code in CODES, code
 
 
-def test_the_program_of_the_language_reference_runs_and_is_formatted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    programs = re.findall(r"^```dml\n(.*?)^```$", REFERENCE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    assert programs
-    for program in programs:
-        path = tmp_path / "program.dml"
-        path.write_text(program)
-        assert main(["fmt", "--check", str(path)]) == 0, capsys.readouterr().err
-        assert main(["run", str(path), "--random", "1", "--backend", "cpu"]) == 0, capsys.readouterr().err
-
-
 def test_the_language_reference_names_every_operation_and_dtype() -> None:
     text = REFERENCE.read_text(encoding="utf-8")
     written = {word for code in re.findall(r"`([^`]*)`", text) for word in re.findall(r"\w+", code)}
     assert not [name for name in [*OPERATIONS, *(dtype.name for dtype in DTYPES)] if name not in written]
-
-
-def test_the_programs_of_the_builder_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    page = (ROOT / "docs" / "builder.md").read_text(encoding="utf-8")
-    names: dict[str, Any] = {}
-    for code in re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
-        exec(compile(code, "builder.py", "exec"), names)
-    assert Path("head.onnx").stat().st_size > 0
-    assert (names["verdict"].answer, names["found"].ok) == ("same", True)

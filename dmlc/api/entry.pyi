@@ -53,7 +53,7 @@ def compile(
         profiles: compile for each combination of these sizes too: files OUT.batch1_seq128.onnx, and an index
         model: which model, where the file holds several
         include: a folder in which use and load look after the program's own
-        limits: read more, or less, than is usual; see docs/limits.md
+        limits: read more, or less, than is usual; see dmlc explain limits
         exact: only rewrites that keep every bit
         allow: also rewrites that are equal only under a precondition on values
         skip_rules: a rewrite that must not fire

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from dmlc.cli.console import Console
+from dmlc.diagnostics.limits import LIMITS
 from dmlc.ir.answers import Answer
 
 _WIDTH = 100
@@ -313,6 +314,15 @@ _WORDS = (
         ("bind", "--bind"),
         "docs/command_line.md",
     ),
+    GlossaryEntry(
+        "limits",
+        "A program or a model may come from anywhere, so dmlc refuses one that is larger than people and exporters "
+        "write. The error names the number that suffices; --limit NAME=NUMBER sets it. The limits are "
+        + ", ".join(f"{limit.name} ({limit.default:,} {limit.unit})" for limit in LIMITS.values())
+        + ".",
+        ("limit", "--limit"),
+        "docs/limits.md",
+    ),
 )
 #: Each word, and each of its forms, without regard to case.
 WORDS = {form.casefold(): word for word in reversed(_WORDS) for form in (*word.forms, word.name)}
@@ -332,7 +342,7 @@ def explain_word(word: GlossaryEntry, console: Console) -> int:
     """Show the page of a word, or its JSON document."""
     out = f"{word.name}\n\n{textwrap.fill(word.text, _WIDTH, break_on_hyphens=False)}\n"
     out += f"\nalso: {', '.join(word.forms)}\n" if word.forms else ""
-    out += f"see: {word.see}\n" if word.see else ""
+    out += f"see: {word.see}\n" if word.see and not word.see.startswith("docs/") else ""  # pages are in a checkout
     console.result(out)
     console.document(word)
     return 0

@@ -44,11 +44,12 @@ GROUPS = {
         "targets": "list the targets, or show one",
         "doctor": "report the installed libraries and devices, and the missing ones",
         "lsp": "serve an editor: mistakes, types and completion while a program is typed",
+        "completion": "print a script that completes commands and options in a shell",
     },
 }
 VERBS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
-#: The commands that print a JSON document; an editor's server speaks a protocol of its own.
-DOCUMENTED = tuple([name for name in VERBS if name != "lsp"])
+#: The commands that print a JSON document. An editor's server speaks another protocol, and a script is for a shell.
+DOCUMENTED = tuple([name for name in VERBS if name not in ("lsp", "completion")])
 #: Names of other tools for a command.
 FOREIGN = {
     **dict.fromkeys(("build", "convert", "export", "optimize", "simplify", "transpile"), "compile"),

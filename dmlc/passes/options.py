@@ -144,7 +144,10 @@ class Options(Struct, frozen=True, kw_only=True):
     limits: Annotated[
         Limits,
         Option(
-            _SOURCE, "read more, or less, than is usual; see docs/limits.md", "nodes=3000000", accepts=Mapping[str, int]
+            _SOURCE,
+            "read more, or less, than is usual; see dmlc explain limits",
+            "nodes=3000000",
+            accepts=Mapping[str, int],
         ),
     ] = DEFAULTS
     exact: Annotated[bool, Option(REWRITES, "only rewrites that keep every bit", common=True)] = False

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
+from dmlc.cli.glossary import WORDS
 from dmlc.cli.main import DOCUMENTED, VERBS
+from dmlc.diagnostics.limits import LIMITS
 from dmlc.passes.options import OPTIONS
 from tests.command_line import Run
 from tests.rows import each_row
@@ -35,3 +37,14 @@ def test_help_all_without_a_command_shows_all_options_of_all_commands(command_li
     assert (code, err) == (0, "")
     assert out == command_line("--help")[1] + "".join("\n" + command_line(verb, "--help-all")[1] for verb in VERBS)
     assert "--skip-rule RULE" in out
+
+
+def test_help_and_explained_words_name_no_page_that_needs_a_checkout(command_line: Run) -> None:
+    assert "docs/" not in command_line("--help-all")[1]
+    for word in WORDS:
+        assert "docs/" not in command_line("explain", word)[1], word
+
+
+def test_the_page_of_limits_has_them_all(command_line: Run) -> None:
+    out = " ".join(command_line("explain", "limits")[1].split())
+    assert all(f"{limit.name} ({limit.default:,} {limit.unit})" in out for limit in LIMITS.values())

@@ -20,8 +20,9 @@ from dmlc.verifying.tolerance import TOLERANCES
 from dmlc.verifying.undefined import UndefinedElements
 from dmlc.verifying.verdict import UNSPECIFIED
 
-#: The least number of ways to fill undefined elements, and the most runs that fill what only these make undefined.
-_FILLS, _MORE_RUNS = 9, 200
+#: The least number of ways to fill undefined elements, the ways to mix these, and the most runs that fill what only
+#: these make undefined.
+_FILLS, _MIXED, _MORE_RUNS = 9, 64, 200
 #: The undefined elements among steps.
 Find: TypeAlias = "Callable[[Sequence[TraceStep]], list[UndefinedElements]]"
 
@@ -36,9 +37,10 @@ def dependent(
 ) -> Array | bool:
     """The places of an output that depend on undefined elements.
 
-    The subject runs again with other elements for them, until all ``places`` that are asked about move. ``find``
-    tells what becomes undefined by these other elements: that is filled too. True if the subject does not run with
-    half of them, as they are an index or a shape then, and if it cannot be fed values on its way.
+    The subject runs again with other elements for them, until all ``places`` that are asked about move; if some do,
+    with mixed ones. ``find`` tells what becomes undefined by these other elements: that is filled too. True if the
+    subject does not run with half of them, as they are an index or a shape then, and if it cannot be fed values on
+    its way.
     """
     moves = _Moves(places)
     for patches in _ways(found):
@@ -47,6 +49,10 @@ def dependent(
             return moves.reached
     if 2 * moves.failed >= moves.ran or moves.first is None:
         return True
+    for choice in range(_MIXED) if moves.some else ():
+        moves.add(subject.run_patched(feeds, output, _patches(found, choice, mixed=True)))
+        if moves.done:
+            return moves.reached
     if find is not None and places is not None:
         for patches in islice(_further_ways(found, find, subject, feeds, output), _MORE_RUNS):
             moves.add(subject.run_patched(feeds, output, patches))
@@ -70,6 +76,12 @@ class _Moves:
         if self.reached is True:
             return True
         return self._wanted is not None and self._wanted.shape == np.shape(self.reached) and not self._rest().any()
+
+    @property
+    def some(self) -> bool:
+        """True if some of the places that are asked about move."""
+        wanted = self._wanted
+        return wanted is not None and wanted.shape == np.shape(self.reached) and bool(np.any(wanted & self.reached))
 
     def _rest(self) -> Array:
         return np.asarray(self._wanted & ~np.asarray(self.reached))
@@ -108,13 +120,13 @@ def _further_ways(
             yield {**patches, **further}
 
 
-def _patches(found: Sequence[UndefinedElements], choice: int) -> dict[str, Patch]:
+def _patches(found: Sequence[UndefinedElements], choice: int, *, mixed: bool = False) -> dict[str, Patch]:
     """Other elements for each value. Different values take different ones: equal ones may cancel."""
     out: dict[str, Patch] = {}
     for number, one in enumerate(found):
         before = out.get(one.value)
         array = one.array.copy() if before is None else before.array
-        one.fill(array, choice + number)
+        one.fill(array, choice + number, mixed=mixed)
         out[one.value] = Patch(array, one.places if before is None else one.places | before.places)
     return out
 

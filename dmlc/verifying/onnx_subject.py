@@ -26,7 +26,7 @@ from dmlc.verifying.load_phase import load_phase
 from dmlc.verifying.onnx_changes import fed_patches, with_barriers, with_bodies, with_factors, with_patches
 from dmlc.verifying.onnx_defaults import count_values, defaults, optional_specs
 from dmlc.verifying.onnx_interface import element_name, interfaces, is_exotic, kind_of, required_inputs
-from dmlc.verifying.rounding import Noise, places_of_kernels, terms_of
+from dmlc.verifying.rounding import Noise, places_of_kernels, rounded_sizes, terms_of
 from dmlc.verifying.spread import EXACT_OPS
 from dmlc.verifying.subject import Patch, Subject, TraceStep, op_key
 
@@ -168,7 +168,7 @@ class OnnxSubject(Subject):
         makers = {name: node for node in nodes for name in node.output}
         values = {**found, **feeds, **weights}
         made_of = {n: (makers[n].op_type, [values.get(i) for i in makers[n].input], x) for n, x in rounded.items()}
-        sums = {n: (terms_of(*made), places_of_kernels(*made)) for n, made in made_of.items()}
+        sums = {n: (terms_of(*m), places_of_kernels(*m), rounded_sizes(m[0], m[2])) for n, m in made_of.items()}
         narrow = self.run_narrow(feeds, output)
         if narrow is not None:
             yield narrow

@@ -36,6 +36,8 @@ _SUMS = (REDUCE_SUM, REDUCE_MEAN)
 #: give results that differ by where they stand.
 _APPROXIMATE = frozenset(op.name.replace("_", "") for op in UNARY if op.rounding == "approximate")
 _SHARES = ("softmax", "logsoftmax")
+#: Logarithms of sums.
+_LOGARITHMS = ("reducelogsum", "reducelogsumexp", "logsoftmax")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +60,8 @@ class Noise:
             units = np.where(places, rng.integers(-_UNITS_OF_EQUALS, _UNITS_OF_EQUALS + 1, x.shape), units)
         return np.asarray(-units if turned else units)
 
-    def factors(self, x: Array, terms: int = 1, places: Any = False) -> Array:
-        """A factor near 1 for each element of a float array, of its dtype.
+    def factors(self, x: Array, terms: int = 1, places: Any = False, size: Any = None) -> Array:
+        """A factor near 1 for each element of a float array, of its dtype; ``size`` is as ``rounded_sizes`` gives it.
 
         A sum of n ``terms`` in another order moves
         by up to n / 2 units (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 4.2): large
@@ -68,6 +70,7 @@ class Noise:
         limits = np.finfo(x.dtype)
         with np.errstate(all="ignore"):
             steps = np.where(_is_rounded(x), self.units(x, places), 0) * max(1.0, terms / _SMALL_SUM)
+            steps = steps if size is None else np.where(np.isfinite(x) & (x != 0), steps * (size / np.abs(x)), steps)
             return np.asarray(np.where(self._vanishes(x), 0, 1 + steps * limits.eps)).astype(x.dtype)
 
     def moved(self, feeds: Feeds, fixed: frozenset[str]) -> Feeds:
@@ -91,11 +94,11 @@ class Noise:
         x, op = np.asarray(x), node.op
         places = places_of_kernels(op.name, operands, x)
         with np.errstate(all="ignore"):
-            size, terms = _rounded_sizes(node, operands, x), terms_of(op.name, operands, x)
+            size, terms = _sizes_at(node, operands, x), terms_of(op.name, operands, x)
             if size is None:
                 return np.asarray(x * self.factors(x, terms, places))
             units = self.units(x, places) * max(1.0, terms / _SMALL_SUM)
-            made = x + units * np.finfo(x.dtype).eps * size
+            made = np.where(np.isfinite(x), x + units * np.finfo(x.dtype).eps * size, x)
             return np.where(self._vanishes(x), 0, made).astype(x.dtype)
 
     def _vanishes(self, x: Array) -> Array:
@@ -103,8 +106,14 @@ class Noise:
         return np.asarray((np.abs(x) < np.finfo(x.dtype).tiny) & (x != 0) & (self.seed % 2 == 0))
 
 
-def _rounded_sizes(node: Node, operands: Sequence[Array | None], x: Array) -> Any:
-    """The largest numbers that kernels round on the way to each result; None if that is the result itself."""
+def rounded_sizes(op: str, x: Array) -> Any:
+    """The largest numbers, in units of the result, that kernels round on the way to each; None if that is the result
+    itself: the sum of which a logarithm is taken is rounded."""
+    return np.maximum(np.abs(x), 1) if op.lower().replace("_", "") in _LOGARITHMS else None
+
+
+def _sizes_at(node: Node, operands: Sequence[Array | None], x: Array) -> Any:
+    """As ``rounded_sizes``, for what the attributes of a node tell too."""
     operand, op, size = operands[0] if operands else None, node.op, np.abs(x)
     if operand is None:
         return None
@@ -117,7 +126,7 @@ def _rounded_sizes(node: Node, operands: Sequence[Array | None], x: Array) -> An
         top = np.abs(operand).max(axis=axes).reshape(x.shape) / (operand.size / x.size if op is REDUCE_MEAN else 1)
         rounded = _is_rounded(operand).any(axis=axes).reshape(x.shape)
         return np.where(rounded, np.maximum(size, top), np.where(_is_rounded(x), size, 0))
-    return None
+    return rounded_sizes(op.name, x)
 
 
 def _size_in_groups(attributes: Any, operands: Sequence[Array | None]) -> Any:

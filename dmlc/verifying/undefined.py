@@ -84,11 +84,19 @@ class UndefinedElements:
     #: Numbers that may stand at each of the places; by default integers of all kinds.
     fills: tuple[Any, ...] = ()
 
-    def fill(self, array: Array, choice: int) -> None:
-        """Put other numbers there."""
+    def fill(self, array: Array, choice: int, *, mixed: bool = False) -> None:
+        """Put other numbers there; ``mixed`` takes a number of another choice at each place."""
         fills = self.fills or self._integers()
         with np.errstate(all="ignore"):
-            array[self.places] = np.asarray(fills[choice % len(fills)]).astype(array.dtype)
+            if not mixed:
+                array[self.places] = np.asarray(fills[choice % len(fills)]).astype(array.dtype)
+                return
+            chosen = np.random.default_rng(choice).integers(0, len(fills), int(self.places.sum()))
+            numbers = array[self.places]
+            for number, other in enumerate(fills):
+                here = chosen == number
+                numbers[here] = np.broadcast_to(other, numbers.shape)[here].astype(array.dtype)
+            array[self.places] = numbers
 
     def _integers(self) -> tuple[Any, ...]:
         """The computed ones, the lowest, the largest, 0, 1, one whose square is large, different ones, those of the
@@ -418,13 +426,14 @@ def _turns(shape: tuple[int, ...]) -> Iterator[Array]:
 
 
 def _places_instead(step: TraceStep, made: Array) -> tuple[Any, ...]:
-    """The computed places in an axis, the first for all, the second, and each other one if the axis is short; others in
+    """The computed places in an axis, the first for all, the second, and each other one if these are few; others in
     six orders; one behind the axis for all and for every other one, for where a selection is made by comparisons no
     element is equal to a NaN."""
     size = max([size for x in step.floats() for size in x.shape], default=1)
     if step.op in ("argmax", "argmin") and made.size:  # it may count through several axes
         size = max([x.size // made.size for x in step.floats()], default=1) or 1
-    turns = [(np.arange(made.size) + turn) % size for turn in range(min(size, _SHORT_AXIS))]
+    most = _SMALL if made.size <= _SMALL else _SHORT_AXIS
+    turns = [(np.arange(made.size) + turn) % size for turn in range(min(size, most))]
     orders = [order % size for order in _shuffled(made.size, 0)]
     other = np.arange(made.size) % 2 == 0
     some = (np.where(other, size, made), np.where(other, made, size))

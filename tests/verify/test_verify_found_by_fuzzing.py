@@ -114,6 +114,21 @@ ROWS: dict[str, tuple[str, dict[str, Any], Any, str, dict[str, Any]]] = {
         "within",
         {"x": [[-1.5, -1.25], [1.3, 2.2]]},
     ),
+    "a logarithm of a sum near 1": (
+        """<ir_version: 9, opset_import: ["": 17]> g (float[2] x) => (float y)
+        { y = ReduceLogSumExp <keepdims = 0> (x) }""",
+        {"x": [0, -12.4995]},
+        3.9e-6,
+        "within",
+        {"x": [0, -9]},
+    ),
+    "a place of many, in each of several results": (
+        program("x: f32[2, 21]", "y = one_hot(argmin(x, axes=[1]), depth=21, dtype=i32)"),
+        {"x": np.where(np.arange(42) % 7 == 3, NAN, np.arange(42.0) % 21).reshape(2, 21)},
+        np.eye(21, dtype=np.int32)[[[19], [20]]],
+        "unspecified",
+        {"x": np.arange(42.0).reshape(2, 21)},
+    ),
     "how many numbers are equal": (
         """<ir_version: 9, opset_import: ["": 17]> g (float[5, 2] x) => (float[N] y) {
             q = Mul (x, x) m = ReduceMean <axes = [1]> (q) r = Sqrt (m) d = Div (x, r) y = Unique (d) }""",

@@ -16,9 +16,9 @@ from dmlc.verifying.rounding import Noise
 from dmlc.verifying.subject import Subject, TraceStep
 from dmlc.verifying.tolerance import REASSOCIATES
 
-#: The number of samples, and how many times further than they move a rewrite may move a result: its roundings are as
-#: many as the model's nodes.
-_TIMES, _FURTHER = 8, 8
+#: The number of samples, of which the first few are mostly enough, and how many times further than they move a rewrite
+#: may move a result: its roundings are as many as the model's nodes.
+_FIRST, _TIMES, _FURTHER = 2, 8, 8
 #: The number of samples if something jumps, and the first ones explain half of what differs or few elements do: which
 #: of many equal elements is the first takes more of them to see.
 _TIMES_OF_JUMPS, _FEW = 40, 4
@@ -84,30 +84,41 @@ class ResultSpread:
         self._jumps = any(_jumps(step) for step in steps)
         self._sample = partial(subject.samples, feeds, output, fixed)
         self._name, self._kind = output, kind
+        self._tried = 0
         self._samples: list[Any] = []
-        self._add(0, _TIMES)
 
-    def _add(self, start: int, end: int) -> None:
-        found = self._sample([Noise(seed, self._jumps) for seed in range(start, end)])
-        self._samples += [as_one_array(sample, self._kind) for sample in found]
+    def _grow(self, times: int) -> None:
+        """Take so many samples in all. One that cannot be computed is left out."""
+        if times > self._tried:
+            found = self._sample([Noise(seed, self._jumps) for seed in range(self._tried, times)])
+            self._samples += [as_one_array(sample, self._kind) for sample in found]
+            self._tried = times
 
     def varies_in_size(self, a: Array) -> bool:
         """Return whether a sample has another shape."""
+        self._grow(_TIMES)
+        return self._differ_in_size(a)
+
+    def _differ_in_size(self, a: Array) -> bool:
         return any(sample.shape != a.shape for sample in self._samples)
 
     def holds(self, a: Array, b: Any, places: Array) -> bool:
-        """Return whether the elements of ``b`` at the places are within the spread of ``a``."""
-        inside = self.within(a, b)[places]
-        nearly = inside.size <= max(2 * inside.sum(), _FEW)
-        if self._jumps and nearly and not inside.all() and len(self._samples) < _TIMES_OF_JUMPS:
-            self._add(_TIMES, _TIMES_OF_JUMPS)
+        """Return whether the elements of ``b`` at the places are within the spread of ``a``, which more samples only
+        widen."""
+        for times in (_FIRST, _TIMES, _TIMES_OF_JUMPS):
+            self._grow(times)
             inside = self.within(a, b)[places]
-        return bool(inside.all())
+            if inside.all():
+                return True
+            nearly = inside.size <= max(2 * inside.sum(), _FEW)
+            if times == _TIMES and not (self._jumps and nearly):
+                break
+        return False
 
     def within(self, a: Array, b: Any) -> Array:
         """The elements of ``b`` that differ from the elements of ``a`` no more than the samples of ``a`` do."""
         samples = self._samples
-        if self.varies_in_size(a):
+        if self._differ_in_size(a):
             return np.ones(a.shape, bool)
         if not samples:
             return np.zeros(a.shape, bool)

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import onnxruntime
@@ -130,5 +131,6 @@ def command_line(capsys: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture
 def sessions_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Verification runs harmless models in this process."""
+    """Verification runs harmless models in this process, and commands share the worker."""
     monkeypatch.setattr("dmlc.runtime.ort_model.host_of", local_sessions.host_of)
+    monkeypatch.setattr("dmlc.api.verified.SESSIONS", SimpleNamespace(stop=lambda: None))

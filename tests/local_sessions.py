@@ -24,11 +24,13 @@ _DOMAINS = {"", "ai.onnx", "ai.onnx.ml"}
 
 def host_of(model: ModelProto, folder: Path | None, backend: str) -> ThisProcess | WorkerProcess:
     """This process if the model is harmless in it, else the worker."""
-    return HERE if folder is None and backend != "dml" and _is_harmless(model) else WORKER
+    return HERE if backend != "dml" and _is_harmless(model) else WORKER
 
 
 def _is_harmless(model: ModelProto) -> bool:
     operators = {node.op_type for node in model.graph.node}
+    if any(tensor.data_location == TensorProto.EXTERNAL for tensor in model.graph.initializer):
+        return False
     if model.functions or operators & _UNBOUNDED or any(node.domain not in _DOMAINS for node in model.graph.node):
         return False
     of_floats = all(info.type.tensor_type.elem_type in _FLOATS for info in model.graph.input)

@@ -18,7 +18,6 @@ ROOT = Path(dmlc.__file__).parents[1]
 BROKEN = {
     "import-error": "raise ImportError('DLL load failed while importing native: module not found')",
     "os-error": "raise OSError('libnative.so.1: cannot open shared object file')",
-    "other-error": "raise RuntimeError('built for another processor')",
     "exit": "raise SystemExit(7)",
     "needs-another": "import a_package_that_nobody_has",
     "without-a-part": "import {name}.native",
@@ -33,9 +32,10 @@ MISSING = {
 }
 #: The faults that are tried of each library.
 FAULTS: dict[str, tuple[str, ...]] = {
-    "onnxruntime": (*MISSING, *BROKEN),
-    **dict.fromkeys(("numpy", "onnx"), (*MISSING, "os-error", "needs-another", "empty")),
-    **dict.fromkeys(("lark", "msgspec"), ("missing", "os-error", "empty")),
+    "onnxruntime": ("missing", "leftover", *BROKEN),
+    "numpy": ("missing", "blocked", "needs-another", "empty"),
+    "onnx": ("missing", "leftover", "os-error", "empty"),
+    **dict.fromkeys(("lark", "msgspec"), ("missing", "empty")),
 }
 #: One process for all faults of a library, which it never imports: each fault has a fork of it, or on Windows dmlc is
 #: loaded anew.
@@ -137,7 +137,7 @@ def tried(library: str, fault: str) -> Commands:
             return WITHOUT_RUNTIME + WITH_RUNTIME
         return FEW[1:2] + (WITH_RUNTIME if fault == "stub" else WITH_RUNTIME[1:4:2] + WITH_RUNTIME[5:6])
     if fault == "missing":
-        return WITHOUT_LIBRARIES + WITHOUT_RUNTIME + WITH_RUNTIME[:3] + WITH_RUNTIME[4:6]
+        return WITHOUT_LIBRARIES + WITHOUT_RUNTIME + WITH_RUNTIME[2:3] + WITH_RUNTIME[4:6]
     return WITHOUT_LIBRARIES + FEW + WITH_RUNTIME[1:2]
 
 

@@ -108,12 +108,15 @@ def test_a_full_disk(tmp_path: Path) -> None:
 def test_messages_that_cannot_be_written_change_nothing(tmp_path: Path, stderr: str) -> None:
     # the exit code was 1, after a traceback that nobody saw
     tmp_path.joinpath("m.dml").write_text("model m(x: f32[2]) -> (y) {\n    y = -x\n    return y\n}\n")
-    verbs = [("compile m.dml", 0), ("no", 2)]
-    if stderr == "2>&-":
-        verbs += [("compile m.dml -o - --format json", 2), ("check none.dml", 2)]
+    verbs = {
+        "2>&-": [("compile m.dml", 0), ("check none.dml", 2)],
+        "2>/dev/full": [("compile m.dml", 0), ("no", 2)],
+        "<&- 2>&-": [("compile m.dml -o - --format json", 2)],
+    }[stderr]
     for verb, code in verbs:
         assert shell(f"{verb} {stderr}", tmp_path) == (code, "", "")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.dml", "m.onnx"]
+    written = ["m.onnx"] if ("compile m.dml", 0) in verbs else []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.dml", *written]
     assert shell(f"explain E0301 --format json {stderr}", tmp_path)[0] == 0
 
 
@@ -121,10 +124,8 @@ def test_messages_that_cannot_be_written_change_nothing(tmp_path: Path, stderr: 
 @pytest.mark.parametrize("closed", [">&-", "<&- >&-"])
 def test_a_closed_stdout(tmp_path: Path, closed: str) -> None:
     tmp_path.joinpath("m.dml").write_text("model m(x: f32[2]) -> (y) {\n    y = -x\n    return y\n}\n")
-    verbs = ["compile m.dml -o -"]  # bytes, a page, text and a document: the pages are those of verbs that start fast
-    if closed == ">&-":
-        verbs += ["--help", "explain E0301", "explain E0301 --format json -q"]
-        assert shell(f"check none.dml -q {closed}", tmp_path)[0] == 2
+    # bytes, a page, text and a document: the pages are of verbs that start fast
+    verbs = ["--help", "explain E0301", "explain E0301 --format json -q"] if closed == ">&-" else ["compile m.dml -o -"]
     for verb in verbs:
         assert shell(f"{verb} {closed}", tmp_path) == (2, "", "dmlc: cannot write to stdout: it is closed\n")
     assert shell(f"compile m.dml -q {closed}", tmp_path) == (0, "", "")  # says nothing there

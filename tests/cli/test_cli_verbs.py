@@ -392,8 +392,9 @@ def test_a_folder_as_source_is_wrong_usage(source: str, command_line: Run) -> No
     assert "give an output file: -o OUT.onnx" in err
 
 
-@pytest.mark.parametrize("dtype", ["f16", "f32", "f64"])
-@pytest.mark.parametrize("name", ["elu", "softplus", "softsign"])
+@pytest.mark.usefixtures("sessions_here")
+@each_row("dtype", ["f16", "f32", "f64"])
+@each_row("name", ["elu", "softplus", "softsign"])
 def test_activations_are_verified_at_every_opset_that_they_have(name: str, dtype: str, command_line: Run) -> None:
     """ONNX Runtime runs Softplus of f16 at opset 18 by its definition, which overflows; exp(x) - 1 has few digits."""
     Path("a.dml").write_text(f"model m(x: {dtype}[N, 5]) -> (y) {{\n    return {name}(x)\n}}\n")

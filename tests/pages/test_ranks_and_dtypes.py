@@ -10,7 +10,6 @@ import random
 from typing import Any
 
 import numpy as np
-import pytest
 
 import dmlc
 from tests.rows import each_row
@@ -106,15 +105,14 @@ def test_arg_over_ranks(rank: int, op: str, ties: str) -> None:
         np.testing.assert_array_equal(got, expected, err_msg=backend)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("op", ["argmax", "argmin"])
+@each_row("dtype", DTYPES)
+@each_row("op", ["argmax", "argmin"])
 @each_row("ties", ["first", "last"])
-@each_row("index", INDICES)
-def test_arg_over_dtypes(dtype: str, op: str, ties: str, index: str) -> None:
-    """The axes take turns, so that they meet each value of each of the others."""
+def test_arg_over_dtypes(dtype: str, op: str, ties: str) -> None:
+    """The axes and the types of the index take turns."""
     x = sample(dtype, (3, 4, 5), 11)
-    turn = DTYPES.index(dtype) + INDICES.index(index) + (op == "argmax") + 2 * (ties == "last")
-    axes = ([0, 2], [1, 2], [1])[turn % 3]
+    turn = DTYPES.index(dtype) + (op == "argmax") + 2 * (ties == "last")
+    axes, index = ([0, 2], [1, 2], [1])[turn % 3], INDICES[turn % 4]
     expected = oracle_arg(x, axes, op == "argmax", ties == "last")
     for backend, (got,) in run(op, x, axes=axes, ties=ties, dtype=index).items():
         assert got.dtype == np.dtype(index)
@@ -142,12 +140,12 @@ def test_top_k_over_ranks(rank: int) -> None:
         np.testing.assert_array_equal(got[1], indices, err_msg=backend)
 
 
-@pytest.mark.parametrize("rank", range(1, 9))
-@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+@each_row("rank", range(1, 9))
+@each_row("dtype", ["float32", "float16", "float64"])
 def test_hardmax_over_ranks(rank: int, dtype: str) -> None:
     shape = shape_of_rank(rank, rank + 3)
     x = sample(dtype, shape, rank)
-    for count in {1, max(1, rank // 2), rank}:
+    for count in {max(1, rank // 2), rank} if dtype == "float32" else {1}:
         axes = random.Random(rank + count).sample(range(-rank, 0), k=count)
         expected = oracle_hardmax(x, axes)
         for backend, (got,) in run("hardmax", x, axes=axes).items():

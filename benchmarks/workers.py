@@ -16,7 +16,7 @@ import numpy as np
 
 import dmlc
 
-MODEL = Path(__file__).parent.parent / "examples" / "07_text_direction" / "model.dml"
+MODEL = Path(__file__).parent.parent / "examples" / "02_head_on_a_model" / "model.dml"
 BLOCK, BLOCKS, ROUNDS = 16, 12, 5
 
 

@@ -1,4 +1,4 @@
-"""Draw docs/digits.svg: what examples/01_knn_digits reads, from a run of the example itself.
+"""Draw docs/digits.svg: what examples/03_language reads, from a run of the example itself.
 
 Usage: python docs/picture.py [OUT.svg]
 """
@@ -13,7 +13,7 @@ import numpy as np
 import dmlc
 
 ROOT = Path(__file__).parent.parent
-EXAMPLE = ROOT / "examples" / "01_knn_digits"
+EXAMPLE = ROOT / "examples" / "03_language"
 COLUMNS, CELL, GAP = 15, 40, 8
 SHOWN_RIGHT = 20
 

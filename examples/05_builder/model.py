@@ -1,4 +1,4 @@
-"""The detection head of `examples/04_detection_head/model.dml`, written with the Python builder."""
+"""The detection head of `examples/more/detection_head/model.dml`, written with the Python builder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 import dmlc
 
-HEAD = Path(__file__).parent.parent / "04_detection_head"
+HEAD = Path(__file__).resolve().parent.parent / "more" / "detection_head"
 
 
 def centred(x: dmlc.Tensor, axes: tuple[int, ...]) -> dmlc.Tensor:

@@ -17,7 +17,7 @@ from tools.fuzz.onnx_patterns import PATTERNS
 
 ROOT = Path(__file__).parents[2]
 
-HEAD = ROOT / "examples" / "04_detection_head" / "model.dml"
+HEAD = ROOT / "examples" / "more/detection_head" / "model.dml"
 OPTIONS: list[dict[str, Any]] = [
     {"target": "directml"},
     {"target": "cpu", "allow": ("range",)},
@@ -52,7 +52,7 @@ def pattern_model(pattern: Callable[[onnx_models.Grower], object]) -> ModelProto
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: options["target"])
 def test_examples_compiled_again_have_the_same_bytes(options: dict[str, Any]) -> None:
     """Each with one of the options, and one with all."""
-    for number, path in enumerate([HEAD, *sorted((ROOT / "examples").glob("*/model.dml"))]):
+    for number, path in enumerate([HEAD, *sorted((ROOT / "examples").rglob("model.dml"))]):
         if path == HEAD or number % len(OPTIONS) == OPTIONS.index(options):
             assert_same_again(path, **options)
 

@@ -173,9 +173,9 @@ def test_models(run: Run, name: str, options: list[str]) -> None:
 
 def programs() -> dict[str, tuple[str, list[str]]]:
     out = {name: (text, []) for name, text in PROGRAMS.items()}
-    for name in ("01_knn_digits", "04_detection_head"):
+    for name in ("03_language", "more/detection_head"):
         out[name] = (str(EXAMPLES / name / "model.dml"), [])
-    out["bound"] = (str(EXAMPLES / "04_detection_head" / "model.dml"), BOUND)
+    out["bound"] = (str(EXAMPLES / "more/detection_head" / "model.dml"), BOUND)
     return out
 
 

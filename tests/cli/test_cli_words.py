@@ -26,8 +26,8 @@ pytestmark = pytest.mark.usefixtures("sessions_here")
 EXAMPLES = Path(__file__).parents[2] / "examples"
 #: Sources: models and programs of the examples, and wrong ones.
 SOURCES = [
-    *("07_text_direction/ppocr_cls_mobile.onnx", "07_text_direction/model.dml", "04_detection_head/model.dml"),
-    *("06_jobs/nms.dml", "06_jobs/metrics.dml", "good.onnx", "ints.onnx", "broken.onnx", "sizes.onnx", "custom.onnx"),
+    *("02_head_on_a_model/ppocr_cls_mobile.onnx", "02_head_on_a_model/model.dml", "more/detection_head/model.dml"),
+    *("06_ci/nms.dml", "06_ci/metrics.dml", "good.onnx", "ints.onnx", "broken.onnx", "sizes.onnx", "custom.onnx"),
     *("types.dml", "syntax.dml", "cpu.dml", "nine.dml", "missing.onnx", "noise.onnx", "latin.dml"),
 ]
 #: Commands that need no source.
@@ -80,7 +80,7 @@ def test_what_v_adds_is_in_plain_words(said: Run, verb: str) -> None:
 
 @each_row("verb", ["compile -o", "compile .dml", "check", "inspect", "report", "graph", "fmt", "diff"])
 def test_output_about_examples_is_in_plain_words(said: Run, verb: str) -> None:
-    said(verb.split()[0], "06_jobs/nms.dml", *CALLS[verb])
+    said(verb.split()[0], "06_ci/nms.dml", *CALLS[verb])
 
 
 @each_row("code", [code for code in CODES.values() if code.program], ids=str)

@@ -41,7 +41,7 @@ def test_the_same_bytes_in_every_process(corpus: Path, first: dict[str, str], tm
 
 def test_what_differs_is_found(corpus: Path, first: dict[str, str], tmp_path: Path) -> None:
     """The instrument sees a changed source, an output that is missing, and only the sources that are asked for."""
-    name = "examples/03_ctc_greedy/model.dml"
+    name = "examples/more/ctc_greedy/model.dml"
     text = (corpus / name).read_text(encoding="utf-8")
     assert "argmax" in text
     changed = tmp_path / name

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 _FOLDER = Path(__file__).parents[2] / "examples"
-_JOBS = sorted(f"06_jobs/{path.stem}" for path in (_FOLDER / "06_jobs").glob("*.dml"))
-EXAMPLES = ["01_knn_digits", "02_keypoints", "03_ctc_greedy", "04_detection_head", "05_builder", *_JOBS]
+_JOBS = sorted(f"06_ci/{path.stem}" for path in (_FOLDER / "06_ci").glob("*.dml"))
+EXAMPLES = ["03_language", "more/keypoints", "more/ctc_greedy", "more/detection_head", "05_builder", *_JOBS]
 
 
 def example(name: str) -> tuple[Any, dict[str, np.ndarray]]:
@@ -20,11 +20,11 @@ def example(name: str) -> tuple[Any, dict[str, np.ndarray]]:
     if name == "05_builder":
         return _built(), _detection_data()
     source = _FOLDER / name / "model.dml"
-    if name == "04_detection_head":
+    if name == "more/detection_head":
         return source, _detection_data()
     (stored,) = (_FOLDER / name).glob("*.npz")
     with np.load(stored) as data:
-        if name == "01_knn_digits":
+        if name == "03_language":
             return source, {"images": data["scans"], "truth": data["truth"]}
         return source, dict(data)
 
@@ -43,7 +43,7 @@ def _job_data(job: str) -> dict[str, np.ndarray]:
 
 
 def _detection_data() -> dict[str, np.ndarray]:
-    return {key: np.load(_FOLDER / "04_detection_head" / f"{key}.npy") for key in ("logits", "image")}
+    return {key: np.load(_FOLDER / "more/detection_head" / f"{key}.npy") for key in ("logits", "image")}
 
 
 def _built() -> Any:

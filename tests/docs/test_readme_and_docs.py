@@ -58,7 +58,7 @@ def timeless(text: str) -> str:
 
 def test_the_digits_are_read_as_shown(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    command = next(line for line in README.splitlines() if line.startswith("dmlc run examples/01_knn_digits"))
+    command = next(line for line in README.splitlines() if line.startswith("dmlc run examples/03_language"))
     assert main(command.split()[1:]) == 0
     assert capsys.readouterr().out in blocks("")
 

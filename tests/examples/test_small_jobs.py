@@ -1,4 +1,4 @@
-"""The small jobs of ``examples/06_jobs``: their numbers against NumPy, and the commands that their page names."""
+"""The small jobs of ``examples/06_ci``: their numbers against NumPy, and the commands that their page names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 import dmlc
 from dmlc.cli.main import main
 
-FOLDER = Path(__file__).parents[2] / "examples/06_jobs"
+FOLDER = Path(__file__).parents[2] / "examples/06_ci"
 RNG = np.random.default_rng(11)
 Arrays = Mapping[str, "np.ndarray[Any, Any]"]
 

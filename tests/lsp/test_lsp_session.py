@@ -11,7 +11,7 @@ from lsprotocol import types as lsp
 from tests.lsp.editor import Editor
 from tests.lsp.programs import ROOT
 
-FOLDER = ROOT / "examples" / "04_detection_head"
+FOLDER = ROOT / "examples" / "more/detection_head"
 PAGE = ROOT / "docs" / "editors.md"
 
 

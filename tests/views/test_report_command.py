@@ -16,7 +16,7 @@ from tests.command_line import Run
 from tests.views.test_graph_command import HOSTILE, chain
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-MODEL = EXAMPLES / "07_text_direction" / "ppocr_cls_mobile.onnx"
+MODEL = EXAMPLES / "02_head_on_a_model" / "ppocr_cls_mobile.onnx"
 _TEXT = """<ir_version: 8, opset_import: ["": 17]> g (float[B, 4] x, float[4, 8] w) => (float[B, 8] y) {
     [size] s = Shape(x)
     [same] r = Reshape(x, s)
@@ -93,7 +93,7 @@ def test_a_made_node_has_its_sources_and_its_rule(report: Any) -> None:
 
 
 def test_a_program_shows_its_source_lines(report: Any) -> None:
-    text = report(EXAMPLES / "04_detection_head" / "model.dml")
+    text = report(EXAMPLES / "more/detection_head" / "model.dml")
     after = data_of(text)["after"]
     assert any(line.startswith("model.dml:24:37") and "softmax" in line for each in after for line in each.get("l", ()))
     assert "before" not in data_of(text)

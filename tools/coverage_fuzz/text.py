@@ -73,7 +73,7 @@ DICTIONARY = (*_WORDS, *_SIGNS, *OPERATIONS, *INFIX, *_parameters())
 
 def seeds() -> list[bytes]:
     """Programs of the language's pages and examples, what each code's page shows, and one for each operation."""
-    texts = [path.read_text("utf-8") for path in sorted((ROOT / "examples").glob("*/*.dml"))]
+    texts = [path.read_text("utf-8") for path in sorted((ROOT / "examples").rglob("*.dml"))]
     for page in sorted((ROOT / "docs").glob("*.md")):
         texts += [block for block in re.findall(r"```\w*\n(.*?)```", page.read_text("utf-8"), re.S) if "model" in block]
     texts += [part for code in CODES.values() if code.program for part in (code.example, code.fixed)]

@@ -19,7 +19,7 @@ from dmlc.diagnostics import Source
 from dmlc.onnx_schema.metadata import keyed
 from tests.rows import each_row
 
-EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*/model.dml"))
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples").rglob("model.dml"))
 
 
 def program(text: str, target: str = "directml", **options: object) -> dmlc.Program:

@@ -1,4 +1,4 @@
-"""Prints the text that `dmlc run examples/03_ctc_greedy/model.dml ... -o decoded.npz` stored."""
+"""Prints the text that `dmlc run examples/more/ctc_greedy/model.dml ... -o decoded.npz` stored."""
 
 from __future__ import annotations
 

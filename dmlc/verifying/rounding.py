@@ -151,17 +151,18 @@ def places_of_kernels(op: str, operands: Sequence[Array | None], x: Array) -> An
     """The elements whose equality to others depends on the kernel.
 
     Of an approximated function these are equal because their operands are; elements to which it brings operands of
-    different size are equal everywhere. Of a softmax they are equal although their operands are not: another kernel
-    rounds them apart."""
+    different size are equal everywhere. Of a softmax and a normalization they are equal although their operands are
+    not: another kernel rounds them apart."""
     operand, name = operands[0] if operands else None, op.lower().replace("_", "")
-    if name not in (*_APPROXIMATE, *_SHARES) or operand is None or operand.shape != x.shape:
+    shares = name in _SHARES or "norm" in name
+    if not (shares or name in _APPROXIMATE) or operand is None or operand.shape != x.shape:
         return False
     values, group, count = np.unique(x, return_inverse=True, return_counts=True)
     lowest, highest = np.full(values.shape, np.inf), np.full(values.shape, -np.inf)
-    size = operand if name in _SHARES else np.abs(operand)
+    size = operand if shares else np.abs(operand)
     np.minimum.at(lowest, group.reshape(-1), size.reshape(-1))
     np.maximum.at(highest, group.reshape(-1), size.reshape(-1))
-    return (((lowest == highest) != (name in _SHARES)) & (count > 1))[group].reshape(x.shape)
+    return (((lowest == highest) != shares) & (count > 1))[group].reshape(x.shape)
 
 
 def numbers_of(x: Array, seed: int, end: int) -> Array:

@@ -129,6 +129,15 @@ ROWS: dict[str, tuple[str, dict[str, Any], Any, str, dict[str, Any]]] = {
         "unspecified",
         {"x": np.arange(42.0).reshape(2, 21)},
     ),
+    "numbers that a normalization makes equal": (
+        """<ir_version: 9, opset_import: ["": 17]> g (float[1, 1, 8] x) => (int64[1, 1] y)
+        <float[1] s = {1e-5}, float[1] b = {0.5}>
+        { n = InstanceNormalization (x, s, b) y = ArgMin <axis = 2, keepdims = 0> (n) }""",
+        {"x": [[[1, 0.0036, 0.0035, 1, 2, 3, 1, 2]]]},
+        np.array([[2]]),
+        "within",
+        {"x": [[[1, 0.0035, 0.0035, 1, 2, 3, 1, 2]]]},
+    ),
     "how many numbers are equal": (
         """<ir_version: 9, opset_import: ["": 17]> g (float[5, 2] x) => (float[N] y) {
             q = Mul (x, x) m = ReduceMean <axes = [1]> (q) r = Sqrt (m) d = Div (x, r) y = Unique (d) }""",

@@ -13,7 +13,7 @@ from tools.fuzz.onnx_patterns import PATTERNS
 from tools.fuzz.onnx_recipes import OPERATORS
 from tools.fuzz.structure_bodies import copied, outlined
 from tools.fuzz.structure_grower import StructureGrower, StructureModel
-from tools.fuzz.structure_names import CHANGES
+from tools.fuzz.structure_names import CHANGES, undeclare_bodies
 from tools.fuzz.structure_recipes import STRUCTURES
 from tools.model_checks import session
 
@@ -66,5 +66,9 @@ def _changed(model: ModelProto, rng: random.Random) -> StructureModel:
             if candidate != model and loads(candidate):
                 model = candidate
                 traits.append(change.__name__)
+    if {tensor.name for tensor in model.graph.initializer} & {info.name for info in model.graph.input}:
+        candidate = copied(model)
+        undeclare_bodies(candidate)
+        model = candidate if loads(candidate) else model
     external = rng.random() < 0.06 and bool(model.graph.initializer)
     return StructureModel(model, external, (*traits, *(["external"] if external else [])))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
-from dmlc.onnx_schema.nested import all_graphs, graphs_of
+from dmlc.onnx_schema.nested import all_graphs, all_nodes, graphs_of
 from tools.fuzz.onnx_models import F32
 from tools.fuzz.structure_types import types_of
 
@@ -212,10 +212,20 @@ def overridable(model: ModelProto, rng: random.Random) -> None:
     for tensor in graph.initializer:
         if tensor.name not in listed and tensor.name not in turns and rng.random() < part:
             graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
-    for inner in all_graphs(graph):
-        inner.ClearField("value_info")
-        states = [] if inner is graph else [i for i in inner.input if len(i.type.tensor_type.shape.dim)]
-        for info in (*inner.output, *states):
+    graph.ClearField("value_info")
+    for info in graph.output:
+        if info.type.HasField("tensor_type"):
+            info.type.tensor_type.ClearField("shape")
+    undeclare_bodies(model)
+
+
+def undeclare_bodies(model: ModelProto) -> None:
+    """Leave out the shapes of what graphs inside nodes compute: the default of an axis implies them."""
+    nodes = [node for part in (model.graph, *model.functions) for node in all_nodes(part.node)]
+    for body in [graph for node in nodes for graph in graphs_of(node)]:
+        body.ClearField("value_info")
+        states = [info for info in body.input if len(info.type.tensor_type.shape.dim)]
+        for info in (*body.output, *states):
             if info.type.HasField("tensor_type"):
                 info.type.tensor_type.ClearField("shape")
 

@@ -36,7 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             cases += found
             said += failed
     here = machine()
-    text = markdown(cases, here, said)
+    drawn = plots(cases) if args.svg else {}
+    text = markdown(cases, here, said, drawn)
     sys.stdout.write(text)
     if args.markdown:
         args.markdown.write_text(text, encoding="utf-8")
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         args.json.write_text(json.dumps(document(cases, here, said), indent=1) + "\n", encoding="utf-8")
     if args.svg:
         args.svg.mkdir(parents=True, exist_ok=True)
-        for name, svg in plots(cases).items():
+        for name, svg in drawn.items():
             (args.svg / name).write_text(svg, encoding="utf-8")
     return 0
 

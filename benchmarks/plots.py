@@ -62,7 +62,9 @@ def bound_bars(title: str, cases: Sequence[Case]) -> str | None:
     for power in range(low, high + 1):
         x = at(2.0**power)
         parts += [_line(x, top - 4, x, y), _text(x, y + 14, f"{2.0**power:g}x", "middle")]
-    return _svg(_LABELS + _BARS + 40, y + 30, [*parts, *bars])
+    axis = f"time / time of {' or '.join(sorted({c.bound for c in cases if c.bound}))} (logarithmic; left is faster)"
+    parts.append(_text(_LABELS + _BARS / 2, y + 30, axis, "middle"))
+    return _svg(_LABELS + _BARS + 40, y + 44, [*parts, *bars])
 
 
 def growth_lines(title: str, cases: Sequence[Case]) -> str | None:
@@ -87,17 +89,19 @@ def growth_lines(title: str, cases: Sequence[Case]) -> str | None:
     parts = [_text(10, 18, title, size=14)]
     for power in range(x0, x1 + 1):
         x, _ = at(10.0**power, 10.0**y0)
-        parts += [_line(x, top, x, top + height), _text(x, top + height + 15, f"{10**power:,} nodes", "middle")]
+        parts += [_line(x, top, x, top + height), _text(x, top + height + 15, f"{10**power:,}", "middle")]
     for power in range(y0, y1 + 1):
         _, y = at(10.0**x0, 10.0**power)
-        parts += [_line(left, y, left + width, y), _text(left - 6, y + 4, f"{10.0**power:g} s", "end")]
+        parts += [_line(left, y, left + width, y), _text(left - 6, y + 4, f"{10.0**power:g}", "end")]
     for n, (variant, found) in enumerate(points.items()):
         colour = _COLOURS[n % len(_COLOURS)]
         places = [at(*p) for p in found]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
         parts.append(_text(places[-1][0] + 6, places[-1][1] + 4, variant))
-    return _svg(left + width + 110, top + height + 30, parts)
+    parts.append(_text(left + width / 2, top + height + 34, "nodes of the model (logarithmic)", "middle"))
+    parts.append(_text(left, top - 8, "CPU time in seconds (logarithmic; lower is faster)"))
+    return _svg(left + width + 110, top + height + 48, parts)
 
 
 def plots(cases: Sequence[Case]) -> dict[str, str]:
@@ -106,8 +110,8 @@ def plots(cases: Sequence[Case]) -> dict[str, str]:
     for suite, threads in dict.fromkeys((c.suite, c.threads) for c in cases):
         chosen = [c for c in cases if (c.suite, c.threads) == (suite, threads)]
         count = f"{threads} thread{'s' if threads > 1 else ''}"
-        found[f"{suite}_{threads}.svg"] = bound_bars(f"{suite}, {count}: time over the bound", chosen)
+        found[f"{suite}_{threads}.svg"] = bound_bars(f"{suite}, {count}", chosen)
         for form in ("chain", "dag"):
-            lines = growth_lines(f"load, fuse and emit, {form}: CPU seconds", [c for c in chosen if form in c.tags])
+            lines = growth_lines(f"load, fuse and emit, {form}", [c for c in chosen if form in c.tags])
             found[f"{suite}_{form}.svg"] = lines if suite == "compile" else None
     return {name: text for name, text in found.items() if text is not None}

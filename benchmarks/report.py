@@ -1,14 +1,19 @@
-"""The tables of a run: bars first, then every case."""
+"""The page of a run: the machine, charts, targets that were missed and reached, then every case."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.bars import BARS, Bar
 from benchmarks.records import OURS, Case
 from benchmarks.registry import SERIAL
+
+_INTRODUCTION = """\
+Times of what dmlc emits, beside other ways to compute the same. Each time is the least of several rounds in turns.
+`3.5x` means that the other way takes 3.5 times as long as dmlc, or dmlc 3.5 times as long as the bound.
+"""
 
 
 @dataclass(frozen=True)
@@ -56,11 +61,14 @@ def document(cases: Sequence[Case], machine: dict[str, str], said: Sequence[str]
     return {"schema": 1, "machine": machine, "notes": list(said), "bars": bars, "cases": [c.to_json() for c in cases]}
 
 
-def markdown(cases: Sequence[Case], machine: dict[str, str], said: Sequence[str]) -> str:
-    """The text of ``--markdown``, and of the terminal."""
-    parts = ["# Benchmarks\n", ", ".join(f"{key} {value}" for key, value in machine.items()) + ".\n"]
-    parts += [f"- {sentence}" for sentence in said]
-    parts += ["", "## Bars\n", _bars(cases)]
+def markdown(cases: Sequence[Case], machine: dict[str, str], said: Sequence[str], charts: Iterable[str] = ()) -> str:
+    """The text of ``--markdown``, and of the terminal. ``charts`` are the names of SVG files."""
+    parts = ["# Benchmarks\n", _INTRODUCTION, table([["machine", ""], *map(list, machine.items())])]
+    parts += ["", *(f"- {sentence}" for sentence in said)]
+    parts += [f"\n![chart of {name.removesuffix('.svg')}]({name})" for name in charts]
+    found = verdicts(cases)
+    parts += ["", "## Targets that were missed\n", _targets([v for v in found if v.reached is False])]
+    parts += ["", "## Targets that were reached\n", _targets([v for v in found if v.reached is not False])]
     for suite in dict.fromkeys(c.suite for c in cases):
         for threads in sorted({c.threads for c in cases if c.suite == suite}):
             chosen = [c for c in cases if c.suite == suite and c.threads == threads]
@@ -69,15 +77,13 @@ def markdown(cases: Sequence[Case], machine: dict[str, str], said: Sequence[str]
     return "\n".join(parts) + "\n"
 
 
-def _bars(cases: Sequence[Case]) -> str:
-    rows = [["bar", "wanted", "threads", "measured", ""]]
-    for v in verdicts(cases):
+def _targets(found: Sequence[Verdict]) -> str:
+    rows = [["figure", "target", "threads", "measured", "remarks"]]
+    for v in found:
         wanted = f"{v.bar.direction} {v.bar.threshold:,.10g}{v.bar.unit}"
         measured = "not measured" if v.figure is None else f"{number(v.figure)}{v.bar.unit}"
-        verdict = {None: "", True: "reached", False: "**not reached**"}[v.reached]
-        if v.broken:
-            verdict += f" ({v.broken} cases without a right result)"
-        rows.append([v.bar.text, wanted, "" if v.bar.suite in SERIAL else str(v.threads), measured, verdict])
+        remark = f"{v.broken} cases without a right result" if v.broken else ""
+        rows.append([v.bar.text, wanted, "" if v.bar.suite in SERIAL else str(v.threads), measured, remark])
     return table(rows)
 
 

@@ -40,16 +40,16 @@ _WORDS = (
     ),
     GlossaryEntry(
         "not fused",
-        "A node on the GPU that is compiled and dispatched alone. Reasons: a dynamic size, an operand that must "
-        "be constant and is not, an operator without graph support, or an If, Loop or Scan in the same graph.",
+        "A node on the GPU that is compiled and dispatched alone. Reasons are a dynamic size, an operand that "
+        "must be constant and is not, and an operator without graph support. An If, Loop or Scan in the same graph is "
+        "one too.",
         ("one at a time", "GPU, one at a time", "nothing fused"),
         "docs/targets.md, the report",
     ),
     GlossaryEntry(
         "nodes on the CPU",
-        "Nodes for which DirectML's provider has no kernel at this opset or for these types, and computations on "
-        "shapes, which ONNX Runtime keeps on the CPU. Data that such a node reads or writes is copied between CPU "
-        "and GPU.",
+        "Nodes for which DirectML's provider has no kernel at this opset or for these types. Computations on "
+        "shapes run there too. Data that such a node reads or writes is copied between CPU and GPU.",
         ("on the CPU", "runs on the CPU"),
         "dmlc explain W0601",
     ),
@@ -225,16 +225,17 @@ _WORDS = (
     ),
     GlossaryEntry(
         "same",
-        "The answer of a verification if nothing was found different on any input: the outputs are identical, or "
-        "they differ by no more than rounding may. The other answers are different, and not comparable if nothing "
-        "could be compared; the exit code is 1 for both.",
+        "The answer of a verification if no input shows a difference: the outputs are identical, or they differ "
+        "by no more than rounding may. The other answers are different, and not comparable if nothing could be "
+        "compared; the exit code is 1 for both.",
         ("different", "not comparable", "verdict", "identical", "same up to rounding", "rounding may differ"),
         "docs/verify.md",
     ),
     GlossaryEntry(
         "largest difference",
-        "The largest distance between an element of A's output and of B's, on all inputs: as a number, as a part of "
-        "the largest magnitude in that output of A, as a part of the element itself, and in units in the last place.",
+        "The largest distance between an element of A's output and of B's, on all inputs. It is a "
+        "number, with its parts of that output's largest magnitude and of the element. It is given in units in the "
+        "last place too.",
         ("of the largest value", "relative"),
         "docs/verify.md",
     ),
@@ -274,9 +275,9 @@ _WORDS = (
     ),
     GlossaryEntry(
         "backend",
-        "The place where a program runs: dml (ONNX Runtime's DirectML provider), cpu (ONNX Runtime's CPU provider), "
-        "numpy (the NumPy code that dmlc writes), or reference (one operation after another in NumPy, which says "
-        "what a program means).",
+        "A program runs on dml (ONNX Runtime's DirectML provider), cpu (its CPU provider), numpy (the NumPy code "
+        "that dmlc writes) or reference. The reference computes one operation after another in NumPy, and defines "
+        "what a program means.",
         ("backends", "reference"),
         "dmlc explain E0553",
     ),
@@ -317,9 +318,8 @@ _WORDS = (
     GlossaryEntry(
         "limits",
         "A program or a model may come from anywhere, so dmlc refuses one that is larger than people and exporters "
-        "write. The error names the number that suffices; --limit NAME=NUMBER sets it. The limits are "
-        + ", ".join(f"{limit.name} ({limit.default:,} {limit.unit})" for limit in LIMITS.values())
-        + ".",
+        "write. The error names the number that suffices; --limit NAME=NUMBER sets it. "
+        + " ".join(f"{limit.name}: {limit.default:,} {limit.unit}." for limit in LIMITS.values()),
         ("limit", "--limit"),
         "docs/limits.md",
     ),

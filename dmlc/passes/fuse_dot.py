@@ -175,8 +175,8 @@ class _SummedProductMatch(Match, eq=False, kw_only=True):
 class MatmulFromSum(Rule[_SummedProductMatch]):
     """reduce_sum(a * b) becomes matmul(a, b) where the product broadcasts both: it holds rows times columns elements.
 
-    ``reassociates``. Up to 70 times faster on ONNX Runtime's CPU provider, one dispatch less on DirectML where no
-    factor needs a transpose; the product is never written. If it is less than 4 times as large as its factors, the
+    ``reassociates``. Up to 70 times faster on ONNX Runtime's CPU provider, one dispatch less on DirectML if no factor
+    needs a transpose. The product is never written. A product may be less than 4 times as large as its factors. Then
     transposes of factors whose last axis is a batch cost up to 10 times what they save, measured on that provider.
     """
 
@@ -277,9 +277,9 @@ class _WeightedSumMatch(Match, eq=False, kw_only=True):
 class MatmulFromWeightedSum(Rule[_WeightedSumMatch]):
     """reduce_sum(w[..., k, 1] * x[..., k, n]) over k becomes matmul(w[..., 1, k], x): a sum of rows with weights.
 
-    ``reassociates``. One dispatch instead of two on DirectML, and measured 1.2 to 30 times faster on ONNX Runtime's CPU
-    provider, where the product is not written. Along the last axis that provider's matrix product with one column is
-    4 to 8 times slower than the product and its sum, so that form stays.
+    ``reassociates``. One dispatch instead of two on DirectML, and measured 1.2 to 30 times faster on ONNX Runtime's
+    CPU provider, where the product is not written. Along the last axis that form stays. There that provider's matrix
+    product with one column is 4 to 8 times slower than the product and its sum.
     """
 
     name = "matmul-from-weighted-sum"

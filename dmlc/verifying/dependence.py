@@ -38,7 +38,7 @@ def dependent(
     """The places of an output that depend on undefined elements.
 
     The subject runs again with other elements for them, until all ``places`` that are asked about move; if some do,
-    with mixed ones. ``find`` tells what becomes undefined by these other elements: that is filled too. True if the
+    with mixed ones. ``find`` gives what becomes undefined by these other elements, which is filled too. True if the
     subject does not run with half of them, as they are an index or a shape then, and if it cannot be fed values on
     its way.
     """

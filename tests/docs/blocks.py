@@ -93,7 +93,7 @@ def commands(text: str) -> Iterator[tuple[str, str]]:
 
 
 def run(command: str, expected: int | None = None) -> str:
-    """What a command prints, in the current folder and in this process."""
+    """Return what a command prints, in the current folder and in this process."""
     program, *words = shlex.split(command, comments=True)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):

@@ -49,9 +49,9 @@ warning[W0603]: 1e+300 is inf in f32
 F16_OVERFLOW = declare(
     "W0604",
     "an f16 intermediate may overflow",
-    """A square or a product is written out before a sum or a mean, and what comes between is f16, whose largest number
-    is 65504: the square of anything over 255.9 is infinite, and so is the sum. A range that is known (of u8, a clip, a
-    sigmoid) silences the warning where it shows that nothing overflows. `--strict` makes this an error.""",
+    """A square or a product before a sum or a mean is computed in f16, whose largest number is 65504. The square of
+    anything over 255.9 is infinite, and so is the sum. A range that is known (of u8, a clip, a sigmoid) silences the
+    warning where it shows that nothing overflows. `--strict` makes this an error.""",
     example="""
 $ dmlc compile power.dml             # y = reduce_mean(x * x), x of f16
 warning[W0604]: the square x * x may overflow f16 before its reduce_mean
@@ -63,9 +63,9 @@ warning[W0604]: the square x * x may overflow f16 before its reduce_mean
 MAY_BE_EMPTY = declare(
     "W0605",
     "an operand may have no element",
-    """The size of an operand may be 0, as a declared bound says, while the result holds elements: a reduction over the
-    axis, a concat of it with others, a pad. DirectML has no empty tensors: its execution provider makes no operator and
-    leaves the result unwritten. `--strict` makes this an error.""",
+    """A declared bound lets the size of an operand be 0, while the result holds elements. That concerns a reduction
+    over the axis, a concat, a pad. DirectML has no empty tensors: its execution provider makes no operator and leaves
+    the result unwritten. `--strict` makes this an error.""",
     example="""
 $ dmlc compile total.dml             # dim N in 0..8
 warning[W0605]: reduce_sum of f32[N, 4] leaves its result unwritten on DirectML where N is 0
@@ -77,10 +77,9 @@ warning[W0605]: reduce_sum of f32[N, 4] leaves its result unwritten on DirectML 
 WRONG_DECLARATION = declare(
     "W0608",
     "a declared type is wrong",
-    """An ONNX model declares types for the results of its nodes. Where the inputs of a node give its result another
-    element type, rank or fixed size, the declaration is not believed: what the node gives is used, as ONNX Runtime does
-    it, and declared in the compiled model. This is advice about the source. It never changes the exit
-    code.""",
+    """An ONNX model declares types for the results of its nodes. The inputs of a node may give its result another
+    element type, rank or fixed size than declared. Then the inferred type counts, as in ONNX Runtime, and the
+    compiled model declares it. This is advice about the source. It never changes the exit code.""",
     example="""
 $ dmlc compile losses.onnx
 advice[W0608]: a declared type is wrong: loss is declared f32[] and is f32[batch]
@@ -93,10 +92,10 @@ advice[W0608]: a declared type is wrong: loss is declared f32[] and is f32[batch
 NOT_LOADED = declare(
     "W0609",
     "ONNX Runtime does not load the model at this opset",
-    """From opset 21 on, ONNX Runtime 1.28 and later fail to load a model in which int8 data is dequantized (with a zero
-    point) before a reshape, a transpose, a slice or a maximum pool: an optimization of theirs inserts a node that their
-    own inference refuses. Below opset 21 the model loads, and such an opset is chosen where none is asked for. It also
-    loads without optimizations. `--strict` makes this an error.""",
+    """The model dequantizes int8 data (with a zero point) before a reshape, a transpose, a slice or a maximum pool.
+    From opset 21 on, ONNX Runtime 1.28 and later fail to load it. An optimization of theirs inserts a node that their
+    own inference refuses. Below opset 21 the model loads, and such an opset is chosen where none is asked for. It
+    also loads without optimizations. `--strict` makes this an error.""",
     example="""
 $ dmlc compile quantized.onnx --opset 21     # DequantizeLinear of i8, then Transpose
 warning[W0609]: ONNX Runtime 1.28 and later do not load DequantizeLinear dq of i8 before a transpose at opset 21
@@ -108,9 +107,9 @@ warning[W0609]: ONNX Runtime 1.28 and later do not load DequantizeLinear dq of i
 OTHER_NUMBERS = declare(
     "W0610",
     "DirectML computes a node less exactly",
-    """DirectML takes the node and computes it by another formula, with a larger epsilon or in a narrower type, so that
-    its numbers may differ by more than rounding from what other providers compute. The message names the difference.
-    Nodes that are simply wrong there are error E0592. `--strict` makes this an error.""",
+    """DirectML computes the node by another formula, with a larger epsilon or in a narrower type. Its numbers may
+    differ by more than rounding from the numbers of other providers. The message names the difference. Nodes that are
+    simply wrong there are error E0592. `--strict` makes this an error.""",
     example="""
 $ dmlc check gpt.onnx        # with a FastGelu node of com.microsoft
 warning[W0610]: FastGelu act may give other numbers: DirectML computes the erf form of GELU, not the tanh form
@@ -122,9 +121,9 @@ warning[W0610]: FastGelu act may give other numbers: DirectML computes the erf f
 WEAKNESS = declare(
     "W0611",
     "DirectML does badly at a node for some data or sizes",
-    """DirectML computes the node as it is defined, but in a way that fails for some data or sizes: a normalization of
-    f16 keeps its variance in f16, which ends at 65504, and some Einsums need memory for the product of all letters.
-    Nodes with the same weakness share one message. A range that is known (of bytes, a clip, a sigmoid) silences it for
+    """DirectML computes the node as it is defined, but in a way that fails for some data or sizes. A normalization of
+    f16 keeps its variance in f16, which ends at 65504. Some Einsums need memory for the product of all letters. Nodes
+    with the same weakness share one message. A range that is known (of bytes, a clip, a sigmoid) silences it for
     normalizations. This is advice: it never changes the exit code.""",
     example="""
 $ dmlc compile norm.dml              # y = layer_norm(x, scale, bias), x of f16

@@ -5,8 +5,8 @@ from dmlc.diagnostics.code import declare
 NO_OPERATOR = declare(
     "E0580",
     "an operation is not an operator of DirectML",
-    """A DxDispatch file holds DirectML operators and no others. Operators that were carried through from ONNX
-    (`onnx.Name(...)`, or nodes of a model that the language has no operation for) are known by their ONNX schema only.
+    """A DxDispatch file holds DirectML operators and no others. Operators that are kept from ONNX (`onnx.Name(...)`,
+    or nodes of a model without an operation of the language) are known by their ONNX schema only.
     """,
     example="""
 $ dmlc compile gelu.dml -o gelu.dxdispatch.json     # y = onnx.Gelu(x)
@@ -60,8 +60,8 @@ error[E0582]: DirectML has no empty tensors, and x is f32[0, 4]
 REFUSED = declare(
     "E0583",
     "DirectML's operator does not take a tensor",
-    """DirectML's table of the operator has no such element type or rank at this feature level (the newest one, or what
-    `--feature-level` says), and no other operators give exactly the same. The message says what the table has.""",
+    """DirectML's table of the operator has no such element type or rank at this feature level (the newest one, or
+    what `--feature-level` says). No other operators give exactly the same. The message says what the table has.""",
     example="""
 $ dmlc compile wide.dml -o wide.dxdispatch.json     # y = erf(x) of f64[4]
 error[E0583]: InputTensor of ELEMENT_WISE_ERF takes f16 f32 at feature level 6.4, not f64

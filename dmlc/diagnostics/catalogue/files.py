@@ -21,8 +21,8 @@ model m(x: f32[4]) -> (y) {
 OUTSIDE_FOLDER = declare(
     "E0402",
     "a file outside of the program's folder",
-    """load and use read only below the folder of the program and below --include folders, so that compiling a program
-    of someone else cannot read other files. Absolute paths, .., symbolic links and hard links are refused.""",
+    """load and use read only below the folder of the program and below --include folders. So a program of someone
+    else cannot read other files. Absolute paths, .., symbolic links and hard links are refused.""",
     example="""
 const w: f32[4] = load("../w.npy")
 
@@ -90,8 +90,8 @@ WEIGHT_REFERENCE = declare(
     "E0432",
     "a reference to a weight file that is not followed",
     """The weights of an ONNX model may lie in files that it names. Only plain files in the folder of the model, or in
-    folders below it, are read: absolute paths, .., symbolic links, hard links, devices and folders are refused, so that
-    a model of someone else cannot read other files. A model that comes from memory has no folder.""",
+    folders below it, are read. Absolute paths, .., symbolic links, hard links, devices and folders are refused. So a
+    model of someone else cannot read other files. A model that comes from memory has no folder.""",
     example="""
 $ dmlc compile model.onnx -o out.onnx
 error[E0432]: weight w refers to '../../secret.key': .. could leave the folder of the model
@@ -118,9 +118,9 @@ error[E0433]: weight w is in model.onnx.data, which cannot be read: no such file
 WEIGHT_SIZE = declare(
     "E0434",
     "a weight whose data does not fit its shape",
-    """A weight has a shape and a type, which say how many bytes it takes. The model holds another number of bytes, or
-    refers to a part of a file that is not there: the model or the file was cut short, or they do not belong
-    together.""",
+    """A weight has a shape and a type, which say how many bytes it takes. The model holds another number of
+    bytes, or refers to a part of a file that is not there. The model or the file was cut short, or they do not
+    belong together.""",
     example="""
 $ dmlc compile model.onnx -o out.onnx
 error[E0434]: weight w refers to bytes 0 to 4096 of model.onnx.data, which has 1000

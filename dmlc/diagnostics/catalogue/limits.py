@@ -19,8 +19,8 @@ error[E0116]: huge.dml has 6,000,000 tokens, the limit is 2,000,000
 STATEMENTS = declare(
     "E0117",
     "the defs unfold to too many statements",
-    """A def is unfolded wherever it is called, so defs that call others twice double with each of them: thirty make a
-    thousand million statements of a few lines.""",
+    """A def is unfolded wherever it is called, so defs that call others twice double with each call. Thirty such defs
+    make a thousand million statements.""",
     example="""
 $ dmlc check doubling.dml
 error[E0117]: the defs unfold to 65,535 statements, the limit is 50,000
@@ -66,9 +66,9 @@ $ dmlc compile exported.onnx -o out.onnx    # written with external data: onnx.s
 NODES = declare(
     "E0441",
     "a graph has too many nodes",
-    """A million nodes take about a minute and some gigabytes. All graphs of a model count, those inside of nodes too,
-    and the bodies of its functions wherever they are called: functions that call others twice double with each of
-    them.""",
+    """A million nodes take about a minute and some gigabytes. All graphs of a model count, also those inside of
+    nodes. So do the bodies of its functions wherever they are called: functions that call others twice double with
+    each call.""",
     example="""
 $ dmlc compile unrolled.onnx -o out.onnx
 error[E0441]: the model has 3,000,000 nodes, the limit is 2,000,000
@@ -106,9 +106,9 @@ error[E0443]: data.npz unpacks to 4,294,967,296 bytes, the limit is 1,073,741,82
 FOLDED_ELEMENTS = declare(
     "W0606",
     "a constant is not computed while compiling: it is too large",
-    """A node whose operands are constants is computed once, while compiling, unless one of them or a result has more
-    elements than the limit: the output would grow by them. The node stays, and is computed whenever the model runs.
-    `dmlc explain` shows it.""",
+    """A node whose operands are constants is computed once, while compiling. It is not if one of them or a result has
+    more elements than the limit: the output would grow by them. The node stays, and is computed whenever the model
+    runs. `dmlc explain` shows it.""",
     example="""
 $ dmlc explain model.onnx    # fold: W0606: f32[4096, 4096] has 16,777,216 elements, the limit is 1,048,576
 """,

@@ -15,10 +15,11 @@ NOT_A_MODEL = declare(
 BROKEN_MODEL = declare(
     "E0431",
     "a model whose graph is broken",
-    """A node uses a value that nothing makes, lacks an attribute or has one of another type, two values have one name,
-    nodes or functions depend on one another in a circle, graphs nest deeper than files hold, or there are no outputs;
-    or the installed ONNX Runtime does not load a node: operands of the wrong number, type, rank or size, an attribute
-    that the operator does not have. No runtime can load such a model; onnx.checker.check_model reports more.""",
+    """The graph is broken, or the installed ONNX Runtime does not load a node. A node uses a value that nothing
+    makes, lacks an attribute or has one of another type. Two values have one name, or nodes or functions depend on
+    one another in a circle. Graphs nest deeper than files hold, or there are no outputs. ONNX Runtime refuses
+    operands of the wrong number, type, rank or size, and attributes that the operator does not have. No runtime can
+    load such a model; onnx.checker.check_model reports more.""",
     example="dmlc compile cut.onnx -o out.onnx    # a node reads the value h, which no node makes",
     fixed="dmlc compile whole.onnx -o out.onnx    # exported again, with the nodes that make h",
     program=False,

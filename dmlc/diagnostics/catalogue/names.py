@@ -18,7 +18,7 @@ model m(x: f32[4, 3]) -> (y) {
 UNKNOWN_NAME = declare(
     "E0202",
     "a name that nothing has",
-    """A value is named by an input, a const, a parameter of the def, or a line before this one; a def sees only its
+    """A value is named by an input, a const, a parameter of the def, or a line before this one. A def sees only its
     own names, consts and dims.""",
     example="""
 model m(logits: f32[4, 3]) -> (y) {
@@ -67,8 +67,8 @@ model m(x: f32[4]) -> (y) {
 RESERVED_NAME = declare(
     "E0205",
     "a name that means something already",
-    """A def and its parameters are not named like an operation, a dtype or a word that attributes take (first, largest,
-    ...): the call would be read in two ways. true, false, inf, nan, none and _ name nothing unless they are quoted.""",
+    """A def and its parameters cannot have the name of an operation, a dtype or a word that attributes take, such as
+    first. The call would have two meanings. true, false, inf, nan, none and _ name nothing unless they are quoted.""",
     example="""
 def softmax(x) {
     return exp(x) / reduce_sum(exp(x))
@@ -163,8 +163,8 @@ model m(x: f32[N]) -> (y) {
 NOT_IN_FILE = declare(
     "E0212",
     "a name that the used file does not have",
-    """use brings defs and consts of another file: those that the file declares itself, not its dims and models, nor
-    what it uses from further files. From an ONNX model it brings one function, under any name.""",
+    """use brings defs and consts that another file declares itself. It does not bring dims and models, nor what that
+    file uses from further files. From an ONNX model it brings one function, under any name.""",
     example="""
 use cross_entrpy from std
 

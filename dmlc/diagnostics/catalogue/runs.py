@@ -5,8 +5,8 @@ from dmlc.diagnostics.code import declare
 CANNOT_READ = declare(
     "E0420",
     "a file cannot be opened",
-    """The file that the command line names is missing, may not be read, or is not a plain file: folders, pipes, sockets
-    and devices are not read (`-` is stdin). Exit code 2.""",
+    """The file that the command line names is missing, may not be read, or is not a plain file. Folders, pipes,
+    sockets and devices are not read (`-` is stdin). Exit code 2.""",
     example="""
 $ dmlc check haed.dml
 error[E0420]: cannot open haed.dml: no such file or directory
@@ -18,10 +18,10 @@ error[E0420]: cannot open haed.dml: no such file or directory
 CANNOT_WRITE = declare(
     "E0421",
     "a file cannot be written",
-    """The output cannot be written: its folder is missing or may not be written to, the disk is full, or the output is
-    a folder, a symbolic link to a file, a pipe that nobody reads, or a file that holds weights of the source. Nothing
-    is left half written: the result is first written to another file in the output's folder, which is then renamed.
-    Exit code 2.""",
+    """The output cannot be written. Its folder is missing or may not be written to, or the disk is full. Or the
+    output is a folder, a symbolic link to a file, a pipe that nobody reads, or a file with weights of the source.
+    Nothing is left half written: the result is first written to another file in the output's folder, which is then
+    renamed. Exit code 2.""",
     example="""
 $ dmlc compile head.dml -o no/such/folder/head.onnx
 error[E0421]: cannot write no/such/folder/head.onnx: no such file or directory
@@ -84,8 +84,8 @@ program.run({"x": np.zeros((2, 3))})              # f64, the model wants f32
 FED_SHAPE = declare(
     "E0425",
     "given data has another shape",
-    """The shape of an input has the declared number of axes and the declared sizes; a dim has one value in all
-    inputs, which is within its bounds.""",
+    """The shape of an input has the declared number of axes and the declared sizes. A dim has one value in all
+    inputs, within its bounds.""",
     example="""
 program.run({"x": np.zeros((2, 3), np.float32)})     # the model wants f32[N, 4]
 """,
@@ -157,9 +157,9 @@ program.artifact("hlsl")
 NO_BACKEND = declare(
     "E0553",
     "the backend is not there",
-    """Programs run on dml (ONNX Runtime's DirectML execution provider, Windows only), webgpu (its WebGPU provider, a
-    separate package, with a GPU), cpu (ONNX Runtime), numpy (the generated code) or reference; without a choice on
-    dml where it is present, else on cpu.""",
+    """Programs run on dml (ONNX Runtime's DirectML provider, Windows only) or webgpu (its WebGPU provider, a separate
+    package, with a GPU). They also run on cpu (ONNX Runtime), numpy (the generated code) and reference. The default
+    is dml if it is present, else cpu.""",
     example="""
 $ dmlc run head.dml --random 0 --backend dml
 error[E0553]: this ONNX Runtime has no DirectML execution provider
@@ -185,9 +185,9 @@ error[E0554]: ONNX Runtime failed: indices element out of data bounds, idx=9
 NO_RUNTIME = declare(
     "E0560",
     "ONNX Runtime is missing or broken",
-    """Models run on ONNX Runtime. It is not installed in this Python environment, it cannot be imported (often two
-    distributions of it overwrote each other's files: onnxruntime, onnxruntime-directml, onnxruntime-gpu, ...), or it
-    fails on a model of one addition. Nothing is concluded about a model then: `verify` answers `not verified`.
+    """Models run on ONNX Runtime. It is not installed in this Python environment, it cannot be imported, or it fails
+    on a model of one addition. Often two distributions of it overwrote each other's files: onnxruntime,
+    onnxruntime-directml, onnxruntime-gpu. Nothing is concluded about a model then: `verify` answers `not verified`.
     Reinstall one distribution, onnxruntime or on Windows onnxruntime-directml.""",
     example="""
 $ dmlc verify model.onnx fused.onnx
@@ -216,9 +216,9 @@ error[E0564]: different: 1 node removed, 1 node added
 RESULTS_DIFFER = declare(
     "E0562",
     "the results differ",
-    """`verify` and `compile --verify` ran both sides on the same inputs, and an output differs by more than the allowed
-    classes of rewrites explain, or one side fails where the other runs. The lines before the verdict show the first
-    difference. `compile --verify` writes nothing then.""",
+    """`verify` and `compile --verify` ran both models on the same inputs. An output differs by more than the allowed
+    classes of rewrites explain, or one model fails on an input on which the other runs. The lines before the verdict
+    show the first difference. `compile --verify` writes nothing then.""",
     example="""
 $ dmlc verify model.onnx other.onnx
 error[E0562]: different: y on 24 of 24 inputs, seed 0
@@ -230,8 +230,8 @@ error[E0562]: different: y on 24 of 24 inputs, seed 0
 NOT_VERIFIED = declare(
     "E0563",
     "nothing could be verified",
-    """There is no input on which both sides ran and had something to compare: the original itself fails on all of them,
-    or the two have other inputs or outputs. That is not evidence for either verdict.""",
+    """There is no input on which both models ran and had something to compare. The original itself fails on all of
+    them, or the two have other inputs or outputs. That is not evidence for either verdict.""",
     example="""
 $ dmlc verify broken.onnx fused.onnx
 error[E0563]: not verified: the original runs on none of the inputs
@@ -255,8 +255,8 @@ error[E0555]: batch=65 is out of bounds: batch is 1 to 64
 UNKNOWN_CHOICE = declare(
     "E0556",
     "a choice that does not exist",
-    """An option has a few known values: a class of rewrites (range), a rule (`dmlc compile --list-rules`), a DirectML
-    feature level (1.0 to 6.4), the suffix of a file to save. Rules that a target cannot do without cannot be skipped.
+    """An option has a few known values: a class of rewrites, a DirectML feature level (1.0 to 6.4), the suffix of a
+    file to save. `dmlc compile --list-rules` lists rules. Rules that a target cannot do without cannot be skipped.
     """,
     example="""
 program = dmlc.compile("head.dml", allow=("rnage",))
@@ -307,8 +307,9 @@ NO_LIBRARY = declare(
     "E0561",
     "a library is missing or broken",
     """dmlc needs numpy and onnx to compile; `pip install` of dmlc brings them. Here one of them, or something that it
-    needs itself, is not installed, fails to import, or lacks what dmlc uses of it: the rest of an uninstalled package,
-    or a file in the current folder that has the library's name. `dmlc doctor` needs no library and lists them all.
+    needs itself, is not installed, fails to import, or lacks what dmlc uses of it. Causes are the rest of an
+    uninstalled package, and a file in the current folder that has the library's name. `dmlc doctor` needs no library
+    and lists them all.
     """,
     example="""
 $ dmlc compile head.dml

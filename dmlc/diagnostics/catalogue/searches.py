@@ -5,10 +5,10 @@ from dmlc.diagnostics.code import declare
 NOT_SHOWN = declare(
     "E0565",
     "the fault does not show",
-    """`dmlc bisect` and `dmlc repro` look for the node that makes a model wrong. Here the whole model is right: the
-    backend gives the expected results on every input that was tried, or the command of `--check` exits with 0.
-    There is nothing to find. Give the data that shows the fault with `--input`, try other inputs with `--seed` or
-    more of them with `--inputs`, or set a tighter tolerance with `--rtol` and `--atol`.""",
+    """`dmlc bisect` and `dmlc repro` look for the node that makes a model wrong. Here the whole model is right. The
+    backend gives the expected results on every input that was tried, or the command of `--check` exits with 0. There
+    is nothing to find. Give the data that shows the fault with `--input`. Or try other inputs with `--seed`, more of
+    them with `--inputs`, or a tighter tolerance with `--rtol` and `--atol`.""",
     example="""
 $ dmlc bisect model.onnx --backend cpu
 error[E0565]: the fault does not show: same on 24 inputs
@@ -46,10 +46,10 @@ error[E0567]: search.json is the state of another run
 NO_ANSWER = declare(
     "E0568",
     "the command did not check",
-    """The command of `--check` exits with 0 for a good model, 1 (or any other code up to 124) for a bad one, and 125
-    for a model that it cannot check. 126 and 127 come from the shell where the command cannot be started; 128 and more,
-    or a signal, where it crashed. A crash may be the fault that is looked for: let the command catch it and exit with
-    1. In Python, a check that is a function returns True, False or None.""",
+    """The command of `--check` exits with 0 for a good model and 125 for a model that it cannot check. 1 and any
+    other code up to 124 mean a bad model. 126 and 127 come from the shell where the command cannot be started; 128
+    and more, or a signal, where it crashed. A crash may be the fault that is looked for: let the command catch it and
+    exit with 1. In Python, a check that is a function returns True, False or None.""",
     example="""
 $ dmlc bisect model.onnx --check './tset {model}'
 error[E0568]: the command './tset {model}' ended with exit code 127: ./tset: not found

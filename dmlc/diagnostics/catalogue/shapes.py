@@ -31,8 +31,8 @@ model m(x: f32[4, 3]) -> (y) {
 EMPTY_AXES = declare(
     "E0303",
     "an empty list of axes",
-    """ONNX reads an empty list as "all axes" in one place and as "none" in another, so the language has
-    no empty list: leave the attribute out for its default.""",
+    """ONNX reads an empty list as "all axes" in one place and as "none" in another. So the language has no empty
+    list: leave the attribute out for its default.""",
     example="""
 model m(x: f32[4, 3]) -> (y) {
     y = reduce_sum(x, axes=[])
@@ -84,8 +84,8 @@ model m(x: f32[4, 3]) -> (y) {
 BOTH_SYNONYMS = declare(
     "E0307",
     "an attribute is given under two names",
-    """`axis_direction` and `ties` (or `order`) say the same thing; giving both is an error even if they
-    agree, because one of them would be edited later and the other forgotten.""",
+    """`axis_direction` and `ties` (or `order`) say the same thing. Giving both is an error even if they agree: one of
+    them would be edited later and the other forgotten.""",
     example="""
 model m(x: f32[4, 3]) -> (y) {
     y = argmax(x, ties=first, axis_direction=increasing)
@@ -138,9 +138,8 @@ model m(x: f32[4, 3], n: i32[4, 3]) -> (y) {
 LITERAL_DOES_NOT_FIT = declare(
     "E0311",
     "a number does not fit the dtype",
-    """A literal takes the dtype of the other operand and must be one of its values: in range for
-    integers, without a fraction for integers, not overflowing for floats. Sizes are computed in i64, so
-    each number in one must fit that.""",
+    """A literal takes the dtype of the other operand and must be one of its values. An integer is in range and has no
+    fraction. A float does not overflow. Sizes are computed in i64, so each number in one must fit that.""",
     example="""
 model m(x: u8[4]) -> (y) {
     y = x + 256
@@ -207,8 +206,8 @@ model m(x: f32[]) -> (y) {
 EMPTY_SELECTION = declare(
     "E0315",
     "argmax, top_k or an integer mean over nothing",
-    """The axes hold no element (a size is 0, or may be by its `dim` line), and there is nothing to
-    choose and no mean to truncate.""",
+    """There is nothing to choose, and no mean to truncate. The axes hold no element: a size is 0, or may be by
+    its `dim` line.""",
     example="""
 dim n in 0..8
 
@@ -323,8 +322,8 @@ model m(x: f32[4, 3]) -> (y) {
 WRONG_SIZE = declare(
     "E0332",
     "not a size",
-    """Sizes are integers, dims, and + - * // of them; an integer is 0 or more, and a tensor has at most 64 axes and
-    2^63 - 1 elements, results too. The sizes of a const are integers.""",
+    """Sizes are integers, dims, and + - * // of them. An integer is 0 or more. A tensor has at most 64 axes and 2^63
+    - 1 elements, results too. The sizes of a const are integers.""",
     example="""
 model m(x: f32[N, 2.5]) -> (y) {
     y = x + 1
@@ -389,7 +388,7 @@ SHAPE_DOES_NOT_FIT = declare(
     "E0337",
     "a given shape does not fit the input",
     """`--shape x=1,3,48,192` fixes the sizes of an input, or its rank where that is open; `_` leaves a size open. A
-    size that the input fixes stays, and a dim has one size wherever it is used: one given by `--bind`, by another input
+    size that the input fixes stays. A dim has one size wherever it is used: one given by `--bind`, by another input
     or by another axis is the same.""",
     example="""
 $ dmlc compile head.dml --shape image=1,4,48,48

@@ -81,8 +81,8 @@ model m(x: f32[4]) -> (y) {
 MALFORMED_NUMBER = declare(
     "E0106",
     "a malformed number",
-    """Integers are decimal (12, 1_000) or hexadecimal (0x1f), floats have digits on both sides of the point or begin
-    with it (0.5, .5) and may have an exponent (1e-6). Underscores are between two digits.""",
+    """Integers are decimal (12, 1_000) or hexadecimal (0x1f). Floats have digits on both sides of the point or begin
+    with it (0.5, .5). They may have an exponent (1e-6). Underscores are between two digits.""",
     example="""
 model m(x: f32[4]) -> (y) {
     y = x * 1__000
@@ -137,7 +137,7 @@ model m(x: f32[n]) -> (y) {
 VERSION = declare(
     "E0110",
     "a language version that is not known",
-    """The optional first line of a file names the version of the language, so that a later one can change without
+    """The optional first line of a file names the version of the language. So a later version can change without
     changing what old files mean. This compiler knows version 1.""",
     example="""
 dml 2

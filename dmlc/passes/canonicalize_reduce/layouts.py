@@ -42,8 +42,8 @@ class _ReducedTransposeMatch(Match, eq=False, kw_only=True):
 class DropTranspose(Rule[_ReducedTransposeMatch]):
     """A reduction (or argmax, argmin) of a transpose becomes one over the axes before it, where the others keep order.
 
-    Sums of floats may be added in another order (``reassociates``); max, min and selections are ``exact``, for an index
-    over several axes counts them in the order that they have.
+    Sums of floats may be added in another order (``reassociates``); max, min and selections are ``exact``. An index
+    over several axes counts them in their order.
     """
 
     name = "drop-transpose-before-reduction"

@@ -329,8 +329,8 @@ class _SignMatch(Match, eq=False, kw_only=True):
 class SignIntoFactor(Rule[_SignMatch]):
     """``concat(-a, b) * t`` becomes ``concat(a, b) * u``, where u is t with the signs of the parts.
 
-    ``exact``: a product's sign is the product of the signs. Rotary embeddings rotate both query and key by one table,
-    so that the negation is computed once for all of them, or not at all where the table is a constant.
+    ``exact``: a product's sign is the product of the signs. Rotary embeddings rotate both query and key by one table.
+    So the negation is computed once for all of them, or not at all if the table is a constant.
     """
 
     name = "sign-into-factor"

@@ -32,7 +32,7 @@ class BranchMatch(Match, eq=False, kw_only=True):
 class InlineBranch(Rule[BranchMatch]):
     """An If of a constant condition becomes the nodes of the branch that it takes.
 
-    So does one whose other branch gives a rank that a user refuses: a recurrent layer reads three axes, and a
+    So does one whose other branch gives a rank that a user refuses. A recurrent layer reads three axes, and a
     convolution as many as its weights have. TorchScript writes such an If for each ``squeeze`` of an open size.
     """
 

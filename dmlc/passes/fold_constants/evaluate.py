@@ -83,8 +83,8 @@ class Evaluate(Rule[ConstantMatch]):
     ``exact`` where each target gives the same bits.
 
     Functions that targets round differently, and float sums, are ``reassociates``. A result that the language leaves
-    unspecified is not folded, nor is one of more than ``folded_elements``, or one that takes more than ``folded_bytes``
-    with all that was folded before.
+    unspecified is not folded. Neither is one of more than ``folded_elements``, or one that takes more than
+    ``folded_bytes`` with all that was folded before.
     """
 
     name = "fold"

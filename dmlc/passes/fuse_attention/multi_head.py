@@ -66,9 +66,9 @@ class MultiHeadAttention(Rule[AttentionMatch]):
     ``reassociates``; ``range`` where a mask may hide a whole row, and where a factor of f16 moves behind the product.
     Only with ``--fuse attention``, and where it saves operators.
 
-    The kernel takes (batch, length, heads * size) and a bias of the very shape of the scores (onnxruntime,
-    DmlOperatorMultiHeadAttention.cpp), so that a bias that broadcasts is expanded. No mask operand is used: what it
-    adds, -10000, does not hide every score. ``scale`` is written and never 0, which the provider takes literally.
+    The kernel takes (batch, length, heads * size) and a bias of the shape of the scores (onnxruntime,
+    DmlOperatorMultiHeadAttention.cpp). So a bias that broadcasts is expanded. No mask operand is used: what it adds,
+    -10000, does not hide every score. ``scale`` is written and never 0, which the provider takes literally.
     """
 
     name = "multi-head-attention"

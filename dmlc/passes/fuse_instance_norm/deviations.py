@@ -170,7 +170,7 @@ class ScaledStatistic(_StatisticRule):
     one factor.
 
     reduce_mean(d * d) * n / (n - 1) is reduce_sum_square(d) / (n - 1). ``reassociates``: constants are multiplied
-    first, and a mean is the sum that it is made of; in f16 only where a sum as large was computed before, too.
+    first, and a mean becomes its sum. In f16 this is done only if a sum as large was computed before, too.
     """
 
     name = "scaled-statistic"

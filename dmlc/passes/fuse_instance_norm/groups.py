@@ -171,8 +171,8 @@ class GroupAffine(Rule[_GroupAffineMatch]):
 class LowerGroupNorm(Rule[Match]):
     """GroupNormalization becomes an InstanceNormalization of groups between two reshapes, with Mul and Add.
 
-    ``reassociates``. Neither DirectML nor ONNX Runtime's CPU provider has a kernel of it: ONNX Runtime puts the
-    operator's function there instead, 29 nodes for 5 (counted with 1.31, which took twice as long).
+    ``reassociates``. Neither DirectML nor ONNX Runtime's CPU provider has a kernel for it. ONNX Runtime uses the
+    operator's function instead, 29 nodes for 5 (counted with 1.31, which took twice as long).
     """
 
     name = "lower-group-norm"

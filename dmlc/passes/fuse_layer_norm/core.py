@@ -252,10 +252,10 @@ class _FuseProduct(NormRule):
 class WrittenLayerNorm(_FuseProduct):
     """``(x - mean(x)) / sqrt(mean((x - mean(x)) ** 2) + epsilon)`` becomes ``layer_norm``.
 
-    In every spelling: order of factors, squares and roots, sums over the count for means, casts to f32 and back,
-    a transpose between, other axes than the last (with two transposes, where that saves nodes). It rounds otherwise,
-    and f16 parts do not overflow: ``reassociates``. A variance that is written as ``E[x^2] - E[x]^2`` cancels where the
-    mean is large, and the fused node does not: class ``range``.
+    It may be written in any form: order of factors, squares and roots, sums over the count for means, casts to f32
+    and back. A transpose may be between. Other axes than the last are taken with two transposes, if that saves nodes.
+    It rounds otherwise, and f16 parts do not overflow: ``reassociates``. A variance that is written as ``E[x^2] -
+    E[x]^2`` cancels where the mean is large, and the fused node does not: class ``range``.
 
     The kernel decides how the variance is taken. ONNX Runtime's CPU provider cancels up to 1.26 (its issues 21935 and
     28463): at a mean of 100 deviations 2e-2 is lost, at 1000 everything. From 1.27 on it is as good as what is written

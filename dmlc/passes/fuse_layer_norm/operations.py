@@ -73,8 +73,8 @@ class MeanVarianceNorm(NormRule):
 class LayerNormByRms(Rule[Match]):
     """``layer_norm``, where the target lacks it at the opset, becomes ``rms_norm`` of the value less its mean.
 
-    f16 is computed in f32, as the kernels of ``layer_norm`` do it: a mean rounded to f16 is wrong by more than the
-    deviation of data that lies far from 0.
+    f16 is computed in f32, as the kernels of ``layer_norm`` do it: a mean rounded to f16 may be wrong by more than
+    the deviation.
     """
 
     name = "layer-norm-by-rms"

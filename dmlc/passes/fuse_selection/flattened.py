@@ -34,9 +34,10 @@ class _FlattenedArgMatch(Match, eq=False, kw_only=True):
 class ArgOfFlattened(Rule[_FlattenedArgMatch]):
     """argmax (argmin) along an axis that a reshape merged of neighbours becomes a multi-axis argmax of their tensor.
 
-    Exact: the index is row-major over the axes, as the reshape lays them out. ONNX has no search over several axes in
-    one node, so ONNX code keeps a reshape (nothing moves, and DirectML dispatches nothing for it) and one ArgMax; text
-    and NumPy code say one operation. It does not fire where ONNX would have to compute a shape for that reshape.
+    Exact: the index is row-major over the axes, as the reshape lays them out. ONNX has no argmax over several axes in
+    one node, so ONNX code keeps a reshape and one ArgMax. The reshape copies nothing, and DirectML dispatches nothing
+    for it. Text and NumPy code have one operation. It does not fire where ONNX would have to compute a shape for that
+    reshape.
     """
 
     name = "arg-of-flattened"

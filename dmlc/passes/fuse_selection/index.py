@@ -95,8 +95,8 @@ class _OneHotMatch(Match, eq=False, kw_only=True):
 class HotArgmax(Rule[_OneHotMatch]):
     """one_hot of argmax becomes hardmax, also through a cast or moves (a transpose, a reshape) after the one_hot.
 
-    With a NaN among the elements ONNX Runtime may give all zeros on its CPU, where one_hot has a 1 somewhere: the same
-    function of numbers, but not of NaN, so ``reassociates``. NumPy code has no such case: there it is ``exact``.
+    With a NaN among the elements ONNX Runtime may give all zeros on its CPU, and one_hot has a 1 somewhere. It is the
+    same function of numbers, but not of NaN, so ``reassociates``. NumPy code has no such case: there it is ``exact``.
     """
 
     name = "hot-argmax"

@@ -51,12 +51,12 @@ _POSITIVE = frozenset((
 class RisingAfterExtreme(Rule[SplitMatch]):
     """reduce_max(relu(x)) becomes relu(reduce_max(x)), and so on for what never falls or never rises.
 
-    ``exact`` for relu, clip, floor, ceil, round, sign, neg, casts that keep the order, min and max with a number, and
-    sums and products with numbers of one sign. If f as computed never falls, f(max(x)) is max(f(x)) bit for bit;
-    rounding keeps a function that never falls so. Kernels approximate exp, log, tanh and the like: ``reassociates``. A
-    NaN that the function makes reaches the maximum in one form alone: ``range`` for log, sqrt and softsign. A
-    falling function turns the maximum into a minimum. Integers may wrap and keep their sums and products; of NaN and of
-    the sign of a zero the language says nothing. Not where nothing may be reduced.
+    ``exact`` for relu, clip, floor, ceil, round, sign, neg, casts that keep the order, and min and max with a number.
+    It is ``exact`` for sums and products with numbers of one sign too. If f as computed never falls, f(max(x)) is
+    max(f(x)) bit for bit; rounding keeps a function that never falls so. Kernels approximate exp, log, tanh and the
+    like: ``reassociates``. A NaN that the function makes reaches the maximum in one form alone: ``range`` for log,
+    sqrt and softsign. A falling function turns the maximum into a minimum. Integers may wrap and keep their sums and
+    products; of NaN and of the sign of a zero the language says nothing. Not where nothing may be reduced.
     """
 
     name = "rising-after-extreme"

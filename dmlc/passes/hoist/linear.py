@@ -50,10 +50,10 @@ _TOTALS = tuple([op for op in REDUCTIONS if op.base is REDUCE_SUM and op.after !
 class ScaleAfterSum(Rule[SplitMatch]):
     """reduce_sum(x * c) becomes reduce_sum(x) * c, and so on for means, norms, quotients and negations.
 
-    ``c`` is the same for all elements of a group; of norms and sums of squares it is a constant, which becomes its
-    magnitude or its square. ``exact`` for the negation of a sum or mean, else ``reassociates``: each element is rounded
-    once less, and partial sums are as much larger or smaller as ``c`` says. Floats only; a sum of f16 never becomes
-    larger than it was, for it might overflow.
+    ``c`` is the same for all elements of a group. For norms and sums of squares it is a constant, which becomes its
+    magnitude or its square. ``exact`` for the negation of a sum or mean, else ``reassociates``: each element is
+    rounded once less. Partial sums are as much larger or smaller as ``c`` says. Floats only; a sum of f16 never
+    becomes larger than it was, for it might overflow.
     """
 
     name = "scale-after-sum"

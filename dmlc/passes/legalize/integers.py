@@ -111,8 +111,8 @@ class ClipAsExtremes(LegalRule):
 class GuardDivision(RangedRule, LegalRule):
     """An integer division that could trap the process gets a divisor that cannot: by zero, or of the lowest by -1.
 
-    The first is unspecified and the second wraps to itself: a divisor that is not a constant is kept from both, and one
-    that is never negative from the first.
+    The first is unspecified and the second wraps to itself. A divisor that is not a constant is kept from both, and a
+    divisor that is never negative from the first.
     """
 
     name = "guard-division"

@@ -100,8 +100,8 @@ class _LetterMatch(Match, eq=False, kw_only=True):
 class MatMulOfLetters(Rule[_LetterMatch]):
     """An Einsum of two operands becomes a matmul between transposes and reshapes.
 
-    Only where the provider would make the product of all letters, larger than operands and result, or where DirectML
-    has too few axes for the letters.
+    Only if the provider would make the product of all letters, larger than operands and result, or if DirectML has
+    too few axes for them.
     """
 
     name = "matmul-of-letters"

@@ -156,9 +156,9 @@ class _TopKWork(Struct, frozen=True):
 class TopKBySearch(Rule[Match]):
     """top_k of a small k becomes k maxima, each of the elements that are left, where they are far less work.
 
-    A search is an argmax or argmin, whose first winner is top_k's. The element it found is taken out of its row
-    by moving up the elements behind it: nothing has to stand for it, so that rows of -inf, of the lowest integer or
-    with a NaN give k different indices too. How much work it is comes from ``dispatch.json``; these are estimates.
+    A search is an argmax or argmin, whose first winner is top_k's. The element found is removed from its row, and the
+    elements behind it move up. No value marks it, so rows of -inf, of the lowest integer or with a NaN give k
+    different indices too. How much work it is comes from ``dispatch.json``; these are estimates.
     """
 
     name = "top-k-by-search"

@@ -23,6 +23,9 @@ _FIRST, _TIMES, _FURTHER = 2, 8, 8
 #: of many equal elements is the first takes more of them to see.
 _TIMES_OF_JUMPS, _FEW = 40, 4
 
+#: Larger exponents are not sure to be integers, nor odd or even.
+_EXACT_EXPONENT = 64
+
 #: Functions that jump: no rounding can be promised behind them, but for operands that are not rounded.
 JUMPS = frozenset(
     {
@@ -61,10 +64,11 @@ def jumped_on(steps: Sequence[TraceStep], feeds: Feeds) -> frozenset[str]:
 
 
 def _jumps(step: TraceStep) -> bool:
-    """Return whether a function jumps. A power of a number below 0 is one if its exponent is an integer."""
-    base = next(iter(step.operands), None)
-    if step.op == "pow" and base is not None and base.dtype.kind == "f" and (base < 0).any():
-        return True
+    """Return whether a function jumps."""
+    if step.op == "pow" and len(numbers := list(step.floats())) == 2:
+        base, exponent = np.broadcast_arrays(*numbers)
+        powers = exponent[base < 0]  # a number there if the exponent is an integer, and its sign if that is odd
+        return bool((powers != np.round(powers)).any() or (np.abs(powers) > _EXACT_EXPONENT).any())
     return step.op in JUMPS or bool(step.inner & JUMPS)
 
 

@@ -13,14 +13,14 @@ from numpy_random import random_graph
 SEEDS = st.integers(0, 2**32)
 
 
-@settings(max_examples=100, report_multiple_bugs=False)
+@settings(max_examples=50, report_multiple_bugs=False)
 @given(SEEDS)
 def test_generated_code_agrees_with_the_reference(seed: int) -> None:
     graph, feeds = random_graph(random.Random(seed).choice)
     check(graph, *feeds)
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(SEEDS)
 def test_same_graph_same_text(seed: int) -> None:
     graph, _ = random_graph(random.Random(seed).choice)

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from dmlc.passes.fold_constants import MOVE_RULES
 from dmlc.passes.hoist.constants import ConstantsInARow
 from dmlc.passes.hoist.extremum import RisingAfterExtreme
-from dmlc.passes.hoist.layouts import ReductionBeforeExpand, ReductionOfConcat
-from dmlc.passes.hoist.linear import ScaleAfterSum, ShiftAfterMean, SumOfSums
+from dmlc.passes.hoist.layouts import ReductionBeforeExpand
+from dmlc.passes.hoist.linear import ScaleAfterSum, ShiftAfterMean
 from dmlc.passes.manager import REASSOCIATES, PassContext
 from dmlc.passes.rewrite import RewritePass, Rule
 
@@ -17,8 +17,8 @@ from dmlc.passes.rewrite import RewritePass, Rule
 class Hoist(RewritePass, frozen=True):
     """Runs after the fusions that want an elementwise operation before its reduction (norms, softmax, means).
 
-    A tensor that only a reduction reads is then not written: less memory on every target, with as many nodes. What
-    takes more nodes is weighed where the target has a cost model. Constants that meet become one.
+    A tensor that only a reduction reads is then not written: less memory on every target, with as many nodes.
+    Constants that meet become one.
     """
 
     name: ClassVar[str] = "hoist"
@@ -26,7 +26,4 @@ class Hoist(RewritePass, frozen=True):
     rewrite_class: ClassVar[str] = REASSOCIATES
 
     def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
-        rules: list[type[Rule[Any]]] = [RisingAfterExtreme, ScaleAfterSum, ShiftAfterMean, ConstantsInARow]
-        if context.capabilities.costs is not None:
-            rules.append(SumOfSums)
-        return [*rules, ReductionOfConcat, ReductionBeforeExpand, *MOVE_RULES]
+        return [RisingAfterExtreme, ScaleAfterSum, ShiftAfterMean, ConstantsInARow, ReductionBeforeExpand, *MOVE_RULES]

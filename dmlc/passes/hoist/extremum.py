@@ -23,8 +23,6 @@ from dmlc.passes.hoist.split import (
     PAIRS,
     SplitMatch,
     again,
-    forms,
-    record_costs,
     reduced,
     split_one,
     split_two,
@@ -116,7 +114,6 @@ class RisingAfterExtreme(Rule[SplitMatch]):
         return known.promised(match.operand) if holds else ()
 
     def build(self, match: SplitMatch, rewriter: Rewriter) -> Sequence[Value]:
-        record_costs(self.context, self.name, match, rewriter.graph, *forms(match))
         op = match.root.op
         return [again(match, rewriter, reduced(match, rewriter, DUALS[op] if _falls(match) else op))]
 

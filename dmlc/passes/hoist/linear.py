@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,27 +18,19 @@ from dmlc.ops.reduce import (
     REDUCTIONS,
     ReduceAttributes,
 )
-from dmlc.passes.choose_lowering.plan import Sizes, Work
 from dmlc.passes.fuse_selection.selections import name_of
 from dmlc.passes.hoist.split import (
     SplitMatch,
-    Steps,
     again,
-    forms,
-    join_step,
-    record_costs,
     reduced,
-    reduction_steps,
     split_one,
     split_two,
-    why_absorbed,
-    why_dearer,
     why_not_hoisted,
     with_fixed,
 )
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
 from dmlc.passes.repair.gelu import find_gelu
-from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+from dmlc.passes.rewrite import Miss, Rewriter, Rule
 
 _Numbers = np.ndarray[Any, Any]
 #: Nodes between the last factor of a GELU and its erf or tanh, at most.
@@ -76,7 +67,6 @@ class ScaleAfterSum(Rule[SplitMatch]):
         return EXACT if match.node.op is NEG else REASSOCIATES
 
     def build(self, match: SplitMatch, rewriter: Rewriter) -> Sequence[Value]:
-        record_costs(self.context, self.name, match, rewriter.graph, *forms(match))
         total = reduced(match, rewriter, match.root.op)
         numbers = match.number
         if numbers is None or match.root.op not in _POWER:
@@ -159,7 +149,6 @@ class ShiftAfterMean(Rule[SplitMatch]):
         return why_not_hoisted(match) or _why_no_shift(match)
 
     def build(self, match: SplitMatch, rewriter: Rewriter) -> Sequence[Value]:
-        record_costs(self.context, self.name, match, rewriter.graph, *forms(match))
         total = reduced(match, rewriter, match.root.op)
         if match.root.op is not REDUCE_SUM:
             return [again(match, rewriter, total)]
@@ -190,57 +179,3 @@ def _shift(match: SplitMatch) -> _Numbers | None:
         return None
     with np.errstate(all="ignore"):
         return np.asarray(numbers.astype(np.float64) * count).astype(numbers.dtype)
-
-
-class SumOfSums(Rule[Match]):
-    """reduce_sum(a + b) becomes reduce_sum(a) + reduce_sum(b), and so on for means.
-
-    ``reassociates``: where ``a`` and ``b`` nearly cancel, what is lost is what changing them in their last places
-    changes too. Only where a cost model says that it is cheaper not to write the tensor; not of f16, which would be
-    rounded between.
-    """
-
-    name = "sum-of-sums"
-    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_SUM, REDUCE_MEAN)
-    fed_by: ClassVar[Collection[Operation]] = (ADD,)
-    rewrite_class = REASSOCIATES
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        inner = node.operand("x").producer
-        if inner is None or inner.op is not ADD or not node.result.type.dtype.is_float:
-            return None
-        a, b = inner.operand("a"), inner.operand("b")
-        if a is b or a.shape != b.shape or not node.attributes_as(ReduceAttributes).axes:
-            return None
-        return Match(node, (inner,))
-
-    def check(self, match: Match, graph: Graph) -> Miss | None:
-        inner = match.consumed[0]
-        if inner.result.type.dtype is f16:
-            return Miss("f16 would be rounded between the parts")
-        absorbed = why_absorbed(inner, inner.operand("a")) or why_absorbed(inner, inner.operand("b"))
-        shared = absorbed or used_elsewhere(inner.result)
-        return shared or why_dearer(self.context, match, graph, *_forms(match))
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        root, inner = match.root, match.consumed[0]
-        record_costs(self.context, self.name, match, rewriter.graph, *_forms(match))
-        record = root.attributes_as(ReduceAttributes)
-        sums = [rewriter.add(root.op, [inner.operand(i)], record) for i in (0, 1)]
-        return [rewriter.add(ADD, sums)]
-
-
-def _forms(match: Match) -> tuple[Steps, Steps]:
-    """The nodes as they stand, and those that would be made."""
-    root, x = match.root, match.root.operand("x")
-    axes, dtype = root.attributes_as(ReduceAttributes).axes, x.type.dtype
-
-    def before(sizes: Sizes) -> list[Work]:
-        shape = sizes.of(x)
-        return [join_step(dtype, math.prod(shape)), *reduction_steps(root.op, dtype, shape, axes)]
-
-    def after(sizes: Sizes) -> list[Work]:
-        one = reduction_steps(root.op, dtype, sizes.of(x), axes)
-        return [*one, *one, join_step(dtype, math.prod(sizes.of(root.result)))]
-
-    return before, after

@@ -1,100 +1,26 @@
-"""Matchers of a reduction with the operation before it, and the cost comparison of both orders."""
+"""Matchers of a reduction with the operation before it."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
 
-from dmlc.ir import DType, Graph, Node, Operation, Value
+from dmlc.ir import Graph, Node, Operation, Value
 from dmlc.ops.binary import ADD, DIV, MAX, MIN, MUL, SUB
 from dmlc.ops.choose import CLIP
 from dmlc.ops.constant import constant_of
-from dmlc.ops.elementwise import EXP, LOG, RELU, SIGMOID, TANH
+from dmlc.ops.elementwise import RELU, SIGMOID, TANH
 from dmlc.ops.matmul import MATMUL
-from dmlc.ops.node_name import node_name
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.ops.reduce import (
-    EXTREMES,
-    REDUCE_SUM,
     ReduceAttributes,
-    Reduction,
 )
-from dmlc.passes.choose_lowering.plan import Cheapest, Sizes, Step, Work, corners, duration, spanned
-from dmlc.passes.choose_lowering.reduce import chain_steps, reduce_step
 from dmlc.passes.fuse_selection.selections import name_of
 from dmlc.passes.layouts import is_unit
-from dmlc.passes.manager import PassContext, Remark
 from dmlc.passes.rewrite import Match, Miss, Rewriter, used_elsewhere
-
-#: The nodes of one form, for sizes at one place of their bounds.
-Steps: TypeAlias = "Callable[[Sizes], Sequence[Work]]"
-
-#: Elementwise operations with a row of their own.
-_KERNELS: dict[Operation, str] = {EXP: "Exp", LOG: "Log"}
-#: Kernels by what reductions do to each element.
-_BEFORE = {"abs": "others", "square": "Square", "exp": "Exp"}
-
-
-def why_dearer(context: PassContext, match: Match, graph: Graph, before: Steps, after: Steps) -> Miss | None:
-    """The reason against a hoist that saves nothing at some end of the bounds; none where a user asks for it."""
-    if context.options.only_rules is not None:
-        return None
-    for old, new in _costs(context, match, graph, before, after):
-        if new >= old:
-            return Miss("it would cost {0}, and unchanged {1}", (duration(new), duration(old)), saves=0)
-    return None
-
-
-def record_costs(context: PassContext, rule: str, match: Match, graph: Graph, before: Steps, after: Steps) -> None:
-    """Leave a remark of a hoist that is made, with what both forms cost."""
-    costs = _costs(context, match, graph, before, after)
-    if not costs:
-        return
-
-    def reason() -> str:
-        old, new = (spanned(side) for side in zip(*costs, strict=True))
-        return f"{rule} {new}, rather than unchanged {old}"
-
-    context.remarks.append(Remark("hoist", reason, match.root.spans[:1], node_name(match.root), chosen=True))
-
-
-def _costs(context: PassContext, match: Match, graph: Graph, before: Steps, after: Steps) -> list[tuple[float, float]]:
-    """The costs of both forms at each end of the bounds; none without a cost model."""
-    model = context.capabilities.costs
-    if model is None:
-        return []
-    # A part may have a dim whose size the whole takes from the other parts: the reduction alone does not name it.
-    places = corners(graph, match.root, *match.consumed)
-    return [(model.total(before(s)), model.total(after(s))) for s in places]
-
-
-def reduction_steps(op: Operation, dtype: DType, shape: Sequence[int], axes: Sequence[int]) -> list[Work]:
-    """A reduction, as a node or as a chain of them."""
-    home, total = dtype.accumulator, math.prod(shape)
-    kind = op if op in EXTREMES else REDUCE_SUM
-    before = op.before if isinstance(op, Reduction) else ""
-    inside: list[Work] = [Step(_BEFORE[before], home, total, total)] if before else []
-    ways = (reduce_step(kind, home, shape, axes),), tuple(chain_steps(kind, home, shape, axes))
-    return [*inside, Cheapest(ways)]
-
-
-def elementwise_step(op: Operation, dtype: DType, count: int) -> Step:
-    """An operation of one tensor, or of a tensor and numbers that stay in a cache."""
-    return Step(_KERNELS.get(op, "others"), dtype, count, count, count)
-
-
-def join_step(dtype: DType, count: int) -> Step:
-    """An operation of two tensors of that many elements, even where a cache holds them."""
-    return Step("Binary", dtype, 2 * count, count, count)
-
-
-def copy_step(dtype: DType, count: int) -> Step:
-    return Step("Copy", dtype, count, count, count)
-
 
 #: Elementwise operations of two operands that rules take apart.
 PAIRS = (ADD, SUB, MUL, DIV, MIN, MAX)
@@ -195,26 +121,6 @@ def _dropped(match: SplitMatch) -> tuple[int, ...]:
         return ()
     offset = match.node.result.type.rank - match.fixed.type.rank
     return tuple([a - offset for a in record.axes if a >= offset])
-
-
-def forms(match: SplitMatch) -> tuple[Steps, Steps]:
-    """The elementwise node before the reduction, and after it."""
-    root, op, x = match.root, match.node.op, match.operand
-    whole, dtype, axes = match.node.result, x.type.dtype, root.attributes_as(ReduceAttributes).axes
-    offset = whole.type.rank - x.type.rank
-
-    def before(sizes: Sizes) -> list[Work]:
-        shape = sizes.of(whole)
-        return [
-            elementwise_step(op, dtype, math.prod(shape)),
-            *reduction_steps(root.op, whole.type.dtype, shape, axes),
-        ]
-
-    def after(sizes: Sizes) -> list[Work]:
-        total = reduction_steps(root.op, dtype, sizes.of(x), [a - offset for a in axes])
-        return [*total, elementwise_step(op, dtype, math.prod(sizes.of(root.result)))]
-
-    return before, after
 
 
 def reduced(match: SplitMatch, rewriter: Rewriter, op: Operation) -> Value:

@@ -1,20 +1,18 @@
-"""hoist: reductions of what was put together or padded, and prefixes that reductions share."""
+"""hoist: reductions of what was broadcast, and prefixes that reductions share."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
-from pass_helpers import ALL, Building, check_numbers, context, ledger, names, remarks, run
+from pass_helpers import ALL, Building, check_numbers, context, ledger, names, remarks
 
-from dmlc.ir import DType, Operation, symbol
-from dmlc.ir.dtype import bool_, f16, f32, i32, i64
+from dmlc.ir import DType, Operation
+from dmlc.ir.dtype import f16, f32, i32
 from dmlc.ops.move import CONCAT, EXPAND
 from dmlc.ops.reduce import (
     REDUCE_L1,
     REDUCE_L2,
-    REDUCE_LOG_SUM_EXP,
     REDUCE_MAX,
     REDUCE_MEAN,
     REDUCE_MIN,
@@ -28,106 +26,6 @@ from tests.rows import each_row
 
 PASS = Hoist()
 EXACT = ("exact",)
-BIG = (2, 128, 64)
-
-
-def parts(
-    reduction: Operation, axis: int, axes: list[int], *, dtype: DType = f32, keeps: bool = True, **more: Any
-) -> Any:
-    b = Building(**more)
-    a, c = b.input("a", BIG, dtype), b.input("c", tuple(3 * d if i == axis else d for i, d in enumerate(BIG)), dtype)
-    return b.done(b(reduction, b(CONCAT, a, c, axis=axis), axes=axes, keepdims=keeps))
-
-
-@each_row("keeps", [True, False])
-@each_row(
-    ("reduction", "want", "how"),
-    [
-        (REDUCE_MAX, ["reduce_max", "reduce_max", "max"], "exact"),
-        (REDUCE_MIN, ["reduce_min", "reduce_min", "min"], "exact"),
-        (REDUCE_SUM, ["reduce_sum", "reduce_sum", "add"], "reassociates"),
-        (REDUCE_L1, ["reduce_l1", "reduce_l1", "add"], "reassociates"),
-        (REDUCE_SUM_SQUARE, ["reduce_sum_square", "reduce_sum_square", "add"], "reassociates"),
-        (REDUCE_MEAN, ["reduce_sum", "reduce_sum", "add", "div"], "reassociates"),
-    ],
-)
-def test_parts_along_a_reduced_axis(reduction: Operation, want: list[str], how: str, keeps: bool) -> None:
-    graph = parts(reduction, 1, [1, 2], keeps=keeps)
-    ctx = check_numbers(PASS, graph, context("cpu"), exact=how == "exact")
-    assert names(graph) == want
-    assert ledger(ctx) == [("reduction-of-concat", how)]
-
-
-@pytest.mark.parametrize("keeps", [True, False])
-@pytest.mark.parametrize("reduction", [REDUCE_MAX, REDUCE_SUM, REDUCE_MEAN, REDUCE_L2, REDUCE_LOG_SUM_EXP])
-def test_parts_along_an_axis_that_stays(reduction: Operation, keeps: bool) -> None:
-    for axis, axes in ((1, [0, 2]), (2, [0]), (0, [1, 2])):
-        graph = parts(reduction, axis, axes, keeps=keeps)
-        ctx = check_numbers(PASS, graph, context("numpy", EXACT))
-        assert names(graph) == [reduction.name, reduction.name, "concat"]
-        assert ledger(ctx) == [("reduction-of-concat", "exact")]
-
-
-def test_integers_of_parts() -> None:
-    graph = parts(REDUCE_SUM, 1, [1, 2], dtype=i32)
-    ctx = check_numbers(PASS, graph, context("cpu"))
-    assert names(graph) == ["concat", "reduce_sum"]
-    assert any("--allow range" in text for text in remarks(ctx))
-    assert ledger(check_numbers(PASS, graph, context("numpy"))) == [("reduction-of-concat", "exact")]
-
-
-@pytest.mark.parametrize(
-    ("reduction", "axis", "axes", "dtype", "target", "why"),
-    [
-        (REDUCE_MAX, 0, [0], f32, "directml", "on directml more nodes cost more"),
-        (REDUCE_MAX, 0, [0], f32, "onnx", "on onnx more nodes cost more"),
-        (REDUCE_L2, 0, [0], f32, "cpu", "reduce_l2 of parts"),
-        (REDUCE_SUM, 0, [0], f16, "cpu", "f16 would be rounded"),
-        (REDUCE_MEAN, 0, [0], i32, "cpu", "integer means truncate"),
-        (REDUCE_MAX, 0, [0], bool_, "cpu", "joined by no max"),
-        (REDUCE_MAX, 0, [0], i64, "cpu", "compare large ones wrongly"),
-    ],
-)
-def test_parts_that_stay(reduction: Operation, axis: int, axes: list[int], dtype: DType, target: str, why: str) -> None:
-    graph = parts(reduction, axis, axes, dtype=dtype)
-    ctx = check_numbers(PASS, graph, context(target, ALL))
-    assert names(graph) == ["concat", reduction.name]
-    assert why in " | ".join(remarks(ctx))
-
-
-def test_a_mean_of_open_sizes_stays() -> None:
-    b = Building()
-    a, c = (b.input(name, (symbol(name.upper()), 64, 64)) for name in "ac")
-    graph = b.done(b(REDUCE_MEAN, b(CONCAT, a, c, axis=0), axes=[0]))
-    ctx = run(PASS, graph, context("cpu", ALL))
-    assert names(graph) == ["concat", "reduce_mean"]
-    assert "the number of elements is not known while compiling" in remarks(ctx)
-
-
-@pytest.mark.parametrize("axes", [[0, 2], [2]])
-def test_a_part_with_a_size_that_the_others_tell(axes: list[int]) -> None:
-    """The whole has 64 there, and no dim that the part has."""
-    b = Building(n=(1, 4096))
-    whole = b(CONCAT, b.input("a", (128, 4, "n")), b.constant(np.ones((0, 4, 64))), axis=0)
-    assert whole.shape == (128, 4, 64)
-    graph = b.done(b(REDUCE_MAX, whole, axes=axes))
-    check_numbers(PASS, graph, context("cpu"), binding={"n": 64})
-
-
-def test_small_and_shared_parts_stay() -> None:
-    b = Building(n=(1, 4096))
-    x, y = b.input("x", ("n", 64)), b.input("y", ("n", 64))
-    graph = b.done(b(REDUCE_MAX, b(CONCAT, x, y, axis=0), axes=[0]))
-    ctx = check_numbers(PASS, graph, context("numpy"), binding={"n": 3})
-    assert remarks(ctx) == ["a part may have only 64 elements, whose copy costs less than more nodes"]
-    ctx = check_numbers(PASS, graph, context("cpu"), binding={"n": 3})
-    assert len(remarks(ctx)) == 1 and "it would cost 1." in remarks(ctx)[0] and "unchanged 1." in remarks(ctx)[0]
-    b = Building()
-    both = b(CONCAT, b.input("x", BIG), b.input("y", BIG), axis=0)
-    graph = b.done(b(REDUCE_MAX, both, axes=[0]), both)
-    ctx = check_numbers(PASS, graph, context("cpu"))
-    assert names(graph) == ["concat", "reduce_max"]
-    assert "used 2 times" in remarks(ctx)[0]
 
 
 # --- expands

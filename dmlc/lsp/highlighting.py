@@ -19,7 +19,7 @@ class DmlLexer(RegexLexer):  # type: ignore[misc]  # mypy does not read Pygments
     """Lexer of ``.dml`` programs."""
 
     name = "dmlc program"
-    aliases: ClassVar[list[str]] = ["dmlc-dml", "dmlc"]
+    aliases: ClassVar[list[str]] = ["dmlc-dml", "dmlc", "dml"]
     filenames: ClassVar[list[str]] = ["*.dml"]
     flags = re.MULTILINE
     tokens: ClassVar = {

@@ -14,7 +14,7 @@ from tools.site.sources import ROOT, copied
 
 assert catalogue, "importing the catalogue declares the codes"
 MOST_WORDS = 25
-PAGES = sorted(ROOT / path for path in copied() if path.endswith(".md") and path != "CONTRIBUTING.md")
+PAGES = [ROOT / "README.md", *sorted(ROOT / path for path in copied() if path.endswith(".md"))]
 _BLOCK = re.compile(r"^```.*?^```$|^---\n.*?^---$|<!--.*?-->", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`+[^`]*`+")
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")

@@ -14,13 +14,19 @@ from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, OpaqueAttributes
 from dmlc.passes.intervals import Intervals
 from dmlc.passes.patterns import scalar_of
 from dmlc.targets.capabilities import Capabilities
-from dmlc.targets.known_wrong import channels_are_mixed
 from dmlc.targets.needed_kernels import NEEDS
 
 #: The buffers of the device hold fewer elements than that, of two bytes or more each.
 _LOWEST, _HIGHEST = float(-(2**31)), float(2**31 - 1)
 #: Operations whose second operand are indices. No axis is so long that they need more than 32 bits.
 _INDEXED = (GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS)
+#: Operators that ONNX Runtime's layout transformer wraps (core/optimizer/layout_transformation).
+_OF_LAYOUT = frozenset(
+    (
+        *("AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "DepthToSpace", "GlobalAveragePool"),
+        *("GlobalMaxPool", "GridSample", "InstanceNormalization", "MaxPool", "Resize"),
+    )
+)
 _VIEWS = (RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE)
 
 
@@ -68,11 +74,10 @@ def _viewed(value: Value) -> Value:
     return value
 
 
-def has_wrong_channels(node: Node) -> bool:
-    """Return whether a node is a Conv that goes wrong in the layout that a provider prefers."""
+def depends_on_layout(node: Node) -> bool:
+    """Return whether the provider computes an opaque node in the layout that it prefers, between transposes."""
     a = node.attributes_as(OpaqueAttributes)
-    weights = node.operands[1] if a.op_type == "Conv" and len(node.operands) > 1 else None
-    return weights is not None and channels_are_mixed(weights.shape, dict(a.attributes).get("group"))
+    return not a.domain and a.op_type in _OF_LAYOUT
 
 
 def _fits(value: Value, known: Intervals) -> bool:

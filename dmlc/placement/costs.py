@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from math import prod
 
 from onnx import NodeProto
 
@@ -105,17 +106,42 @@ def _of_sort(node: NodeProto, scope: ValueScope) -> int | None:
     return sorts + 3 * (axis[0] % len(shape) != len(shape) - 1)
 
 
+def _of_rotation(node: NodeProto, scope: ValueScope) -> int | None:
+    """ONNX's operator counts the positions that it is not given."""
+    return 2 if not node.domain and not any(node.input[3:4]) else None
+
+
 def _of_recurrence(node: NodeProto, scope: ValueScope) -> int | None:
-    """A dispatch for each step of each direction, and those that copy the state."""
+    """A dispatch for each step of each direction. LSTM also copies the states that it is given and that it gives."""
     shape, directions = scope.of(node.input[0]).shape, 1 + (attribute(node, "direction") == "bidirectional")
     if not shape or not isinstance(shape[0], int):
         return None
-    return shape[0] * directions + _STATE_COPIES.get(node.op_type, 0)
+    states = (*node.input[5:7], *node.output[1:3]) if node.op_type == "LSTM" else ()
+    return shape[0] * directions + sum(map(bool, states))
+
+
+def _of_conv(node: NodeProto, scope: ValueScope) -> int | None:
+    """A convolution without groups transposes its weights each time, unless they are constant and of two axes or more;
+    one of single elements is a product."""
+    x, w = (scope.of(name).shape for name in node.input[:2])
+    if x is None or w is None or x[1] != w[1] or set(w[2:]) == {1}:
+        return None
+    return 1 if len(w) > 3 and node.input[1] in scope.constant else 2
+
+
+def _of_reduction(node: NodeProto, scope: ValueScope) -> int | None:
+    """A reduction of few elements to many is one dispatch over any axes (onnxruntime, webgpu/reduction_ops.cc)."""
+    x, y = scope.of(node.input[0]), scope.of(node.output[0])
+    if not (x.static and y.static):
+        return None
+    before, after = (prod(size for size in value.shape or () if isinstance(size, int)) for value in (x, y))
+    return 1 if before < after * _FEW and after > _MANY else None
 
 
 #: The longest row that the WebGPU provider sorts in one dispatch.
 _SORTED_TOGETHER = 2048
-_STATE_COPIES = {"LSTM": 1}
+#: It reduces fewer elements than these, to more than these, without a transpose before.
+_FEW, _MANY = 32, 1024
 #: Operators whose count depends on more than the axes, by table; a result of None leaves it to that.
 _SPECIAL: Mapping[str, Mapping[str, Callable[[NodeProto, ValueScope], int | None]]] = {
     "dispatch": {
@@ -132,10 +158,15 @@ _SPECIAL: Mapping[str, Mapping[str, Callable[[NodeProto, ValueScope], int | None
         "Sum": _of_many,
     },
     "webgpu_dispatch": {
+        **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax"), _of_reduction),
+        **dict.fromkeys(("ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"), _of_reduction),
+        "Conv": _of_conv,
+        "FusedConv": _of_conv,
         "GRU": _of_recurrence,
         "LSTM": _of_recurrence,
         "Max": _of_many,
         "Min": _of_many,
+        "RotaryEmbedding": _of_rotation,
         "TopK": _of_sort,
     },
 }
@@ -144,7 +175,7 @@ _SPECIAL: Mapping[str, Mapping[str, Callable[[NodeProto, ValueScope], int | None
 def _axes(node: NodeProto, rank: int | bool, scope: ValueScope) -> list[int] | None:
     """The axes that a node works over; None where they are not known."""
     given = {a.name: a for a in node.attribute}
-    if node.op_type == "TopK":
+    if node.op_type in ("Softmax", "TopK"):
         return [given["axis"].i if "axis" in given else -1]
     if "axes" in given:
         return list(given["axes"].ints)

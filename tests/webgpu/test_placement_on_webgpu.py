@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from directml_examples import EXAMPLES, example
 from directml_helpers import operation_program
+from onnx import numpy_helper
 from onnx_cases import declared
 from webgpu_helpers import merged
 
@@ -19,6 +21,7 @@ from dmlc.placement.report import placement
 from dmlc.runtime import bench
 from dmlc.runtime.ort_model import options_of
 from dmlc.targets import load_target
+from tests import kit
 from tools.webgpu_agreement import agreement, differences
 from tools.webgpu_runs import run_on_device
 
@@ -44,6 +47,37 @@ def test_the_log_of_the_provider_agrees(kind: str) -> None:
     ran = run_on_device(model, feeds, options=options_of(model, "webgpu"))
     apart = placed_apart(differences(report, ran, {info.name for info in model.graph.input}))
     assert not apart, "\n".join(apart)
+
+
+#: Nodes that take more dispatches than one, or none, by what is special: a model in opset 23.
+COUNTED = {
+    "an activation in a convolution": "float[1, 3, 9, 9] x, float[4, 3, 3, 3] w) => (float[1, 4, 7, 7] y)"
+    " { c = Conv (x, w) y = Relu (c) }",
+    "a convolution along one axis": "float[1, 3, 9] x, float[4, 3, 3] w) => (float[1, 4, 7] y) { y = Conv (x, w) }",
+    "one in groups": "float[1, 4, 9] x, float[4, 1, 3] w) => (float[1, 4, 7] y) { y = Conv <group = 4> (x, w) }",
+    "one of single elements": "float[1, 3, 9] x, float[4, 3, 1] w) => (float[1, 4, 9] y) { y = Conv (x, w) }",
+    "channels": "float[1, 4, 9] x, float[4] s) => (float[1, 4, 9] y) { y = InstanceNormalization (x, s, s) }",
+    "another axis": "float[2, 3, 4] x) => (float[2, 3, 4] y) { y = Softmax <axis = 1> (x) }",
+    "a few over another axis": "float[2, 3, 600] x, int64[1] a) => (float[2, 1, 600] y) { y = ReduceMax (x, a) }",
+    "a sum without a shift": "float[2, 3, 4] x, float[4] s) => (float[2, 3, 4] y)"
+    " { a = Add (x, x) y = LayerNormalization (a, s) }",
+    "states of an LSTM": "float[3, 1, 4] x, float[1, 8, 4] w, float[1, 8, 2] r, float[1, 1, 2] h) =>"
+    " (float[3, 1, 1, 2] y, float[1, 1, 2] z) { y, z = LSTM <hidden_size = 2> (x, w, r, , , h, h) }",
+    "positions of a rotation": "float[1, 2, 3, 4] x, float[1, 3, 2] c) => (float[1, 2, 3, 4] y)"
+    " { y = RotaryEmbedding (x, c, c) }",
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_the_dispatches_of_the_provider_are_counted(name: str) -> None:
+    model = kit.onnx(f"g ({COUNTED[name]}", opset=23)
+    feeds = {info.name: np.ones([d.dim_value for d in info.type.tensor_type.shape.dim], "f4")
+             for info in model.graph.input if info.type.tensor_type.elem_type == 1}  # fmt: skip
+    for info in [each for each in model.graph.input if each.name not in feeds]:
+        model.graph.initializer.append(numpy_helper.from_array(np.array([1]), info.name))
+        model.graph.input.remove(info)
+    ran = run_on_device(model, feeds, options={"preferredLayout": "NCHW"})
+    assert placement(model, load_target("webgpu")).dispatches == len(ran.programs), ran.programs
 
 
 def placed_apart(found: list[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Sizes at which a program has no dynamic ones left, and the program at these: what a command says comes next."""
+"""Programs with fixed sizes or promised ranges: what a command says comes next."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from dmlc.diagnostics import DmlcError
 from dmlc.inference.protos import NO_NAMES
 from dmlc.ir import Array, Graph
 from dmlc.ir.fixed_shapes import FixedShape
+from dmlc.ops.ranges import promise
 from dmlc.runtime.binding import bound
 from dmlc.runtime.feeds import bind_dims
 
@@ -57,6 +58,13 @@ def fixed_sizes(program: Program, inputs: Mapping[str, Array] | None = None) -> 
         except DmlcError:  # the model has a rule that these sizes break
             size //= 2
     return None
+
+
+def with_ranges(program: Program, ranges: Mapping[str, tuple[int, int]]) -> Program:
+    """Return the program where the elements of inputs are promised to be in these ranges."""
+    graph = program.source_graph.clone()
+    promise(graph, ranges)
+    return Program(graph, replace(program._options, progress=None))
 
 
 def _first_axis(info: ValueInfoProto) -> str:

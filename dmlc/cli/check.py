@@ -66,8 +66,8 @@ class CheckAnswer(SignatureFacts, frozen=True, kw_only=True):
     requires: RequirementFacts | UnsetType = UNSET
     output: str | UnsetType = UNSET
     opset: int
-    feature_level: str | UnsetType = UNSET
-    first_feature_level: str | UnsetType = UNSET
+    feature_level: str | UnsetType | None = UNSET
+    first_feature_level: str | UnsetType | None = UNSET
     verdict: str | UnsetType = UNSET
     partitions: int | UnsetType = UNSET
     obstacles: list[str] | UnsetType = UNSET

@@ -14,7 +14,7 @@ from dmlc.cli.compile_view import nodes_text
 from dmlc.cli.counts import nodes_after
 from dmlc.cli.inputs import sized_inputs
 from dmlc.cli.layout import WIDTH, terminal_width, wrapped
-from dmlc.cli.next_steps import NextStep, sizes_step
+from dmlc.cli.next_steps import NextStep, later_steps
 from dmlc.cli.placement_view import kind_of_verdict, placement_text
 from dmlc.cli.source import STDIN, is_model
 from dmlc.diagnostics import Diagnostic
@@ -185,7 +185,8 @@ def _where(node: NodePlacement, report: Placement) -> tuple[str, str]:
 
 
 def next_of_check(args: argparse.Namespace, report: Placement, program: api.Program | None) -> list[NextStep]:
-    """The commands that come next: to compile a model that gains from it, and to fix the dynamic sizes."""
+    """The commands that come next: to compile a model that gains from it, to fix the dynamic sizes, and to promise
+    ranges."""
     if program is None or args.source == STDIN or program.losses()[0]:
         return []
     inputs = sized_inputs(args, program)
@@ -194,8 +195,7 @@ def next_of_check(args: argparse.Namespace, report: Placement, program: api.Prog
     after = program.placement()
     if is_model(args.source) and (_badness(after) < _badness(report) or report.fails):
         steps.append(NextStep(pasteable(words), nodes_text(len(after.nodes), after)))
-    sizes, _ = sizes_step(words, program, inputs)
-    return [*steps, *(() if sizes is None else (sizes,))]
+    return [*steps, *later_steps(words, program, inputs)[0]]
 
 
 def _badness(report: Placement) -> tuple[int, int]:

@@ -332,25 +332,26 @@ def _report_model(
     code for NumPy does without."""
     from dmlc.cli.compile_view import first_line, rewritten_text, table_text
     from dmlc.cli.model_comparison import compare, compared_facts
-    from dmlc.cli.next_steps import requires_line, sizes_step, steps_text
+    from dmlc.cli.next_steps import NextStep, later_steps, requires_line, steps_text
     from dmlc.cli.placement_view import copies_facts, requirements_of
 
     is_model = program.source_model is not None or program.source_graph.joined is not None
     plain = as_written(args, program, source) if is_model or console.json or console.verbose else None
     found = compare(program, args.source, written.size, written.seconds, plain)
-    step, sizes = None, None
+    steps: list[NextStep] = []
+    sizes = None
     if program.target.provider is not None:
-        step, sizes = sizes_step(["dmlc", "compile", *args.words], program, written.inputs)
+        steps, sizes = later_steps(["dmlc", "compile", *args.words], program, written.inputs)
         fields["transfers"] = copies_facts(program.placement())
     required = requirements_of(program)
     fields |= {**compared_facts(found), "seconds": round(written.seconds, 3)}
-    fields |= {"next": [] if step is None else [step], "requires": required.facts()}
+    fields |= {"next": steps, "requires": required.facts()}
     console.say(f"{_where(args, written.output)}: {first_line(program, found)}, {written.seconds:.2f} s")
     if not console.json:
         at = {} if sizes is None else sizes.binding
         table = table_text(program, found, at, verbose=console.verbose)
         parts = [f"\n{table}\n" if table else "", rewritten_text(program, found)]
-        parts.append("" if step is None else steps_text([step]))
+        parts.append(steps_text(steps))
         parts.append(requires_line(required))
         console.say("".join(parts) or "")
     _say_notes(console, notes)

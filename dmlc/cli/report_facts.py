@@ -16,7 +16,7 @@ from dmlc.cli.compile_view import compared_rows, first_line
 from dmlc.cli.console import UsageError
 from dmlc.cli.model_comparison import ModelColumn, compare
 from dmlc.cli.near_misses import near_misses
-from dmlc.cli.next_steps import sizes_step
+from dmlc.cli.next_steps import later_steps
 from dmlc.cli.placement_view import requirements_of
 from dmlc.cli.program_page import PROMISES
 from dmlc.cli.rule_page import without_marks
@@ -69,7 +69,7 @@ def _report_facts(
     """The facts of a compilation. ``source`` names it; ``words`` are the command line that compiles it."""
     made = api.emitted(program, "onnx")
     found = compare(program, source, made.payload.ByteSize(), 0.0, plain)
-    step, sizes = (None, None) if program.target.provider is None else sizes_step(words, program, inputs)
+    steps, sizes = ([], None) if program.target.provider is None else later_steps(words, program, inputs)
     before = None if found.before is None else scene_of(found.before.model, found.before.placed)
     after = scene_of(made.payload, found.after.placed, {} if before is None else before.paths)
     return ReportFacts(
@@ -82,7 +82,7 @@ def _report_facts(
         before,
         _details(program, {name: str(type) for name, type in types_by_name(program.source_graph).items()}, {}),
         None if verdict is None else (verdict.answer, verdict.to_text()),
-        [] if step is None else [(step.command, step.effect)],
+        [(step.command, step.effect) for step in steps],
         _rules(program),
         program.removed,
         _faults(found.before, found.after),

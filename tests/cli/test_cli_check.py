@@ -193,6 +193,16 @@ def test_the_next_commands_of_check_work_when_typed(run: Run) -> None:
     assert "next:" not in run("check", "good.onnx", "--bind", "N=2")[1]
 
 
+def test_the_next_command_promises_that_i64_fits_the_device(run: Run) -> None:
+    save("mask", helper.make_node("Mul", ["x", "x"], ["y"], name="t"), TensorProto.INT64, [2, 3], [2, 3], 21)
+    for options, ends in (((), "-32768..32767"), (("--input", "x=x.npy"), "-2..3")):
+        np.save("x.npy", np.arange(-2, 4).reshape(2, 3))
+        (step,) = json.loads(run("check", "mask.onnx", "--target", "webgpu", *options, "--format", "json")[1])["next"]
+        assert f"--range x={ends}" in step["command"] and step["effect"] == "nothing on the CPU"
+        made = json.loads(run(*shlex.split(step["command"])[1:], "--format", "json")[1])
+        assert made["after"]["on_cpu"] == 0 and made["next"] == []
+
+
 def test_the_next_commands_write_where_something_can_be_written(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("kept").mkdir()
     save("kept/turn", helper.make_node("Transpose", ["x"], ["y"], name="t"), TensorProto.FLOAT, ["N", 3], [3, "N"], 23)

@@ -100,7 +100,7 @@ def test_a_quiet_compilation_makes_no_comparison(command_line: Run, monkeypatch:
         raise AssertionError("only what is printed is computed")
 
     monkeypatch.setattr("dmlc.cli.model_comparison.compare", refuse)
-    monkeypatch.setattr("dmlc.cli.next_steps.sizes_step", refuse)
+    monkeypatch.setattr("dmlc.cli.next_steps.later_steps", refuse)
     for source in ("small.onnx", "head.dml"):
         assert command_line("compile", source, "-o", "out.onnx", "-q") == (0, "", "")
     code, _, err = command_line("compile", "small.onnx", "-o", "out.onnx")

@@ -12,6 +12,7 @@ from typing import Literal
 
 from benchmarks.records import OURS, Case
 from benchmarks.suites.selection_forms import SINGLE
+from benchmarks.suites.webgpu import sums
 
 Measure = Callable[[Sequence[Case]], "float | None"]
 Direction = Literal["at least", "at most"]
@@ -180,4 +181,16 @@ _COMPILER: tuple[Bar, ...] = (
         "at most", 0.5, lambda cases: most(c.seconds[OURS] for c in cases if c.figures.get("nodes") == 10_000), " s"),
 )  # fmt: skip
 
-BARS: tuple[Bar, ...] = (*_ONNX, *_NUMPY, *_COMPILER)
+
+def _device(name: str) -> Measure:
+    return lambda cases: sums(cases, "model", OURS)[name] if cases else None
+
+
+_WEBGPU: tuple[Bar, ...] = (
+    Bar("webgpu-dispatches", "dispatches of 70 models", "webgpu", "at most", 3550, _device("dispatches"), ""),
+    Bar("webgpu-cpu", "nodes of 70 models on the CPU", "webgpu", "at most", 20, _device("nodes on the CPU"), ""),
+    Bar("webgpu-copies", "copies of 70 models", "webgpu", "at most", 40, _device("copies"), ""),
+    Bar("webgpu-whole", "models wholly on the GPU, of 70", "webgpu", "at least", 57, _device("wholly on the GPU"), ""),
+)  # fmt: skip
+
+BARS: tuple[Bar, ...] = (*_ONNX, *_NUMPY, *_COMPILER, *_WEBGPU)

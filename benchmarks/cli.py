@@ -15,7 +15,7 @@ from benchmarks.machine import machine
 from benchmarks.peers import PINNED, installed
 from benchmarks.plots import plots
 from benchmarks.records import Case
-from benchmarks.registry import SERIAL, SUITES
+from benchmarks.registry import ON_DEVICE, SERIAL, SUITES
 from benchmarks.report import document, markdown
 
 _ROOT = Path(__file__).parent.parent
@@ -24,7 +24,7 @@ _ROOT = Path(__file__).parent.parent
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what is asked for. The exit status tells only whether it ran, not whether bars were reached."""
     args = _parser().parse_args(arguments)
-    suites = list(SUITES) if "all" in args.suite else args.suite
+    suites = [suite for suite in SUITES if suite not in ON_DEVICE] if "all" in args.suite else args.suite
     peers, said = installed(args.peers)
     if args.quick:
         said.append("quick sizes: they prove that the suites work, and no figure means anything")

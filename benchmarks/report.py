@@ -9,6 +9,7 @@ from typing import Any
 from benchmarks.bars import BARS, Bar
 from benchmarks.records import OURS, Case
 from benchmarks.registry import SERIAL
+from benchmarks.suites import webgpu
 
 _INTRODUCTION = """\
 Times of what dmlc emits, beside other ways to compute the same. Each time is the least of several rounds in turns.
@@ -73,7 +74,7 @@ def markdown(cases: Sequence[Case], machine: dict[str, str], said: Sequence[str]
         for threads in sorted({c.threads for c in cases if c.suite == suite}):
             chosen = [c for c in cases if c.suite == suite and c.threads == threads]
             count = "" if suite in SERIAL else f", {threads} thread{'s' if threads > 1 else ''}"
-            parts += ["", f"## {suite}{count}\n", _cases(chosen)]
+            parts += ["", f"## {suite}{count}\n", *([_on_device(chosen)] if suite == "webgpu" else [_cases(chosen)])]
     return "\n".join(parts) + "\n"
 
 
@@ -103,6 +104,26 @@ def _cases(cases: Sequence[Case]) -> str:
         wrong = [f"{v} gives other results" for v in c.wrong]
         rows.append([*row, "; ".join([*wrong, *c.notes])])
     return table(rows)
+
+
+def _on_device(cases: Sequence[Case]) -> str:
+    """The sums, and for each case dispatches / nodes on the CPU / copies, and the times of others over ours."""
+    names = {OURS: "webgpu"}
+    shared = [note for note in cases[0].notes if all(note in c.notes for c in cases)]
+    parts = [*(f"Times: {note}." for note in shared), ""]
+    for tag in ("model", "pattern"):
+        found = {variant: webgpu.sums(cases, tag, variant) for variant in webgpu.VARIANTS}
+        count = found[OURS].pop("of")
+        rows = [[f"{count:.0f} {tag}s", *found[OURS]]]
+        rows += [[names.get(v, v), *(f"{sums[key]:,.0f}" for key in found[OURS])] for v, sums in found.items()]
+        parts += [table(rows), ""] if count else []
+    others = [variant for variant in webgpu.VARIANTS if variant != OURS]
+    shown = [*others, OURS]
+    rows = [["case", *(names.get(v, v) for v in shown), *(f"{v}, time" for v in others), "remarks"]]
+    for c in cases:
+        counts, times = [webgpu.counts_text(c, v) for v in shown], [_times(c.ratio(v)) for v in others]
+        rows.append([c.name, *counts, *times, "; ".join(note for note in c.notes if note not in shared)])
+    return "\n".join([*parts, table(rows)])
 
 
 def _bounds(cases: Sequence[Case]) -> str:

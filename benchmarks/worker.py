@@ -22,12 +22,14 @@ def main(request: Path, answer: Path) -> None:
     from benchmarks.registry import SUITES
 
     settings = Settings(threads, asked["rounds"], asked["quick"], tuple(asked["peers"]))
-    cases, failed = [], []
+    cases: list[object] = []
+    failed: list[str] = []
     for suite in asked["suites"]:
         try:
             for case in SUITES[suite](settings):
                 sys.stderr.write(f"{threads} threads, {suite}: {case.name}\n")
                 cases.append(case.to_json())
+                answer.write_text(json.dumps({"cases": cases, "failed": failed}), encoding="utf-8")
         except Exception as error:
             traceback.print_exc()
             failed.append(f"{suite} with {threads} threads broke off: {type(error).__name__}: {error}")

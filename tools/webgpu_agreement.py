@@ -95,20 +95,26 @@ def wrong_outputs(got: Mapping[str, np.ndarray], want: Mapping[str, np.ndarray])
     return out
 
 
-def sized(path: Path, feeds: Mapping[str, np.ndarray], target: Target, *, promises: bool = False) -> dmlc.Program:
-    """The model compiled with its open sizes fixed to the sizes of the inputs. With ``promises`` its inputs of i64
-    have the range of the given ones."""
-    model = onnx.load(path, load_external_data=False)
-    weights = {tensor.name for tensor in model.graph.initializer}
+def open_sizes(model: onnx.ModelProto, feeds: Mapping[str, np.ndarray]) -> dict[str, int]:
+    """The open sizes of a model's inputs by their names, as the inputs have them."""
     sizes: dict[str, int] = {}
     for info in model.graph.input:
-        if info.name in feeds and info.name not in weights:
-            dims = info.type.tensor_type.shape.dim
-            known = zip(dims, feeds[info.name].shape, strict=False)
-            sizes |= {d.dim_param: n for d, n in known if d.dim_param.isidentifier()}
+        if info.name in feeds:
+            known = zip(info.type.tensor_type.shape.dim, feeds[info.name].shape, strict=False)
+            sizes |= {d.dim_param: n for d, n in known if d.dim_param}
+    return sizes
+
+
+def sized(
+    source: Path | onnx.ModelProto, feeds: Mapping[str, np.ndarray], target: Target, *, promises: bool = False
+) -> dmlc.Program:
+    """The model compiled with its open sizes fixed to the sizes of the inputs. With ``promises`` its inputs of i64
+    have the range of the given ones."""
+    model = onnx.load(source, load_external_data=False) if isinstance(source, Path) else source
+    sizes = {name: size for name, size in open_sizes(model, feeds).items() if name.isidentifier()}
     integers = {name: array for name, array in feeds.items() if promises and array.dtype == np.int64 and array.size}
     ranges = {name: (int(array.min()), int(array.max())) for name, array in integers.items()}
-    return dmlc.compile(path, target=target, bind=sizes, shapes=bench.fed_shapes(feeds, model), ranges=ranges)
+    return dmlc.compile(source, target=target, bind=sizes, shapes=bench.fed_shapes(feeds, model), ranges=ranges)
 
 
 def main() -> int:

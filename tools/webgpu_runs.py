@@ -8,6 +8,7 @@ import os
 import re
 import sys
 import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -54,12 +55,13 @@ class Node(Struct, frozen=True):
 
 class DeviceRun(Struct, frozen=True):
     """A run. ``copies`` are (value, the side that it is copied to: gpu or cpu), ``programs`` the names of what was
-    dispatched in the second run: the first one also prepares weights."""
+    dispatched in the second run, which took ``seconds``: the first one also prepares weights."""
 
     nodes: list[Node]
     copies: list[tuple[str, str]]
     programs: list[str]
     outputs: dict[str, np.ndarray]
+    seconds: float
 
     @property
     def on_cpu(self) -> list[Node]:
@@ -95,13 +97,17 @@ def run_on_device(
         fed = {name: array for name, array in feeds.items() if name in taken}
         with Log():
             outputs = session.run(names, fed)
+        start = time.perf_counter()
         with Log() as log:
             session.run(names, fed)
+        seconds = time.perf_counter() - start
         with Log():
             onnxruntime.set_default_logger_severity(_ERRORS)
             events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
     copies = [(name, "cpu" if side == "ToHost" else "gpu") for side, name in _COPY.findall(made.text)]
-    return DeviceRun(_nodes(events), copies, _PROGRAM.findall(log.text), dict(zip(names, outputs, strict=True)))
+    return DeviceRun(
+        _nodes(events), copies, _PROGRAM.findall(log.text), dict(zip(names, outputs, strict=True)), seconds
+    )
 
 
 def _nodes(events: list[dict[str, Any]]) -> list[Node]:

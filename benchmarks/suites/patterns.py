@@ -27,9 +27,7 @@ def patterns(settings: Settings) -> Iterator[Case]:
 
 
 def _race(pattern: Pattern, sizes: Sizes, settings: Settings) -> Case:
-    net = Net()
-    model = net.model(*pattern.body(net, sizes))
-    feeds = _feeds(model)
+    model, feeds = model_of(pattern, sizes)
     expected = SessionRun(model, feeds, settings.threads, level="none").results()
     case = Case("patterns", pattern.name, settings.threads, pattern.tags)
 
@@ -44,10 +42,12 @@ def _race(pattern: Pattern, sizes: Sizes, settings: Settings) -> Case:
     return contest(case, settings, rivals, expected, tolerance=pattern.close, bound=reading(*feeds.values()))
 
 
-def _feeds(model: ModelProto) -> dict[str, np.ndarray]:
-    out = {}
+def model_of(pattern: Pattern, sizes: Sizes) -> tuple[ModelProto, dict[str, np.ndarray]]:
+    """The graph as it was written, and random inputs."""
+    net = Net()
+    model, out = net.model(*pattern.body(net, sizes)), {}
     for seed, each in enumerate(model.graph.input):
         kind = each.type.tensor_type
         shape = tuple(d.dim_value for d in kind.shape.dim)
         out[each.name] = random(shape, seed, tensor_dtype_to_np_dtype(kind.elem_type))
-    return out
+    return model, out

@@ -286,9 +286,9 @@ def _show(args: argparse.Namespace, console: Console, found: _Findings) -> int:
             console.say(f"note: {sentence}")
         causes = unknown_ranks(program.source_graph)
         if causes:
-            fields["unknown_ranks"] = [cause.of(cause.value) for cause in causes]
+            fields["unknown_ranks"] = list(map(str, causes))
             for cause in causes:
-                console.say(f"note: {cause.of(cause.value)}")
+                console.say(f"note: {cause}")
         unchecked = program.load_check().unchecked
         if unchecked:
             fields["unchecked"] = unchecked

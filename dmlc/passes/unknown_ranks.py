@@ -1,34 +1,18 @@
-"""Values of unknown rank in an imported graph: which node hides the rank, and what the user can fix.
-
-Normalizations over such values stay as they are written, for no rule can number their axes.
-"""
+"""Values of unknown rank in an imported graph: which node hides the rank, and what the user can fix."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 from msgspec import Struct
 
 from dmlc.ir import ForeignType, Graph, Node, TensorType, Value, dim_names
 from dmlc.ops.constant import constant_of
-from dmlc.ops.node_name import node_name
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, OpaqueAttributes
-from dmlc.passes.manager import PassContext
 
 #: The operand that says the shape or the axes of a result, and which of the two.
 _TOLD_BY: dict[str, tuple[int, str]] = {
     "Reshape": (1, "shape"), "Expand": (1, "shape"), "ConstantOfShape": (0, "shape"),
     "Squeeze": (1, "axes"), "Unsqueeze": (1, "axes"),
 }  # fmt: skip
-_DIVISIONS = frozenset(("Div", "Mul"))
-_SUMS = frozenset(("ReduceMean", "ReduceSum", "ReduceSumSquare", "ReduceL2"))
-#: Operators between a mean of squares and the division by its root.
-_BETWEEN = frozenset(("Add", "Sqrt", "Pow", "Reciprocal", "Div", "Max", "Clip", "Cast", "Mul"))
-#: Operators between a value and the sum that is taken of it.
-_BEFORE = frozenset(("Pow", "Mul", "Sub", "Cast", "Abs", "Exp"))
-_ROOTS = frozenset(("Sqrt", "Pow"))
-#: A deviation has no more nodes than this between the division and the mean.
-_MOST_STEPS = 8
 
 
 class UnknownRank(Struct, frozen=True):
@@ -38,9 +22,8 @@ class UnknownRank(Struct, frozen=True):
     text: str
     help: str = ""
 
-    def of(self, value: Value) -> str:
-        """The reason why the rank of a value that depends on this one is not known."""
-        why = f"the rank of {_label(value)} is not known: {self.text}"
+    def __str__(self) -> str:
+        why = f"the rank of {_label(self.value)} is not known: {self.text}"
         return f"{why} ({self.help})" if self.help else why
 
 
@@ -144,61 +127,3 @@ def unknown_ranks(graph: Graph) -> list[UnknownRank]:
     values = [*graph.inputs, *[value for node in graph for value in node.results if value.uses]]
     found = [finder.of(value) for value in values if _has_unknown_rank(value.type)]
     return list({cause.value: cause for cause in found}.values())
-
-
-# --- near misses
-
-
-def note_normalizations(graph: Graph, context: PassContext) -> None:
-    """Leave a remark for each layer norm, RMS norm or softmax that is written out over a value of unknown rank."""
-    finder = UnknownRanks(graph)
-    for node in graph.nodes_of((OPAQUE,)):
-        if _kind(node) in _DIVISIONS and _has_unknown_rank(node.result.type):
-            for rule, value in _written_out(node):
-                if not context.wants(rule):
-                    continue
-                cause = finder.of(value)
-                context.missed(rule, lambda c=cause, v=value: c.of(v), node.spans[:1], node_name(node))  # type: ignore[misc]
-
-
-def _written_out(node: Node) -> Iterator[tuple[str, Value]]:
-    """The rule that would fuse the normalization that ends in this node, and the value that is normalized."""
-    a, b = node.operand(0), node.operand(1)
-    for numerator, denominator in ((a, b),) if _kind(node) == "Div" else ((a, b), (b, a)):
-        total, has_root = _sum_below(denominator)
-        if total is None:
-            continue
-        if _kind(total) == "ReduceSum" and total.operand(0) is numerator and _kind(numerator.producer) == "Exp":
-            yield "written-out-softmax", _source(numerator)
-            return
-        if has_root or _kind(total) == "ReduceL2":
-            is_centred = _kind(numerator.producer) == "Sub"
-            source = _source(total.operand(0))
-            if source is _source(numerator):
-                yield "fuse-layer-norm" if is_centred else "fuse-rms-norm", source
-                return
-
-
-def _sum_below(value: Value) -> tuple[Node | None, bool]:
-    """The sum or mean that a value is the root of, and true where a root is taken."""
-    has_root = False
-    for _ in range(_MOST_STEPS):
-        node = value.producer
-        kind = _kind(node)
-        if node is None or kind in _SUMS:
-            return node, has_root
-        if kind not in _BETWEEN:
-            break
-        has_root = has_root or kind in _ROOTS
-        value = next((v for v in node.operands if v is not None and constant_of(v) is None), value)
-    return None, False
-
-
-def _source(value: Value) -> Value:
-    """The value that is centred, squared or shifted on the way to a sum."""
-    for _ in range(_MOST_STEPS):
-        node = value.producer
-        if node is None or _kind(node) not in _BEFORE:
-            break
-        value = node.operand(0)
-    return value

@@ -12,7 +12,6 @@ from dmlc.passes.fuse_layer_norm.core import WrittenLayerNorm, WrittenRmsNorm
 from dmlc.passes.fuse_layer_norm.operations import LayerNormByRms, MeanVarianceNorm
 from dmlc.passes.manager import RANGE, PassContext
 from dmlc.passes.rewrite import RewritePass, Rule
-from dmlc.passes.unknown_ranks import note_normalizations
 
 
 class FuseLayerNorm(RewritePass, frozen=True):
@@ -35,6 +34,4 @@ class FuseLayerNorm(RewritePass, frozen=True):
     def run(self, graph: Graph, context: PassContext) -> bool:
         if context.target.code == "numpy":
             return False
-        if graph.origin is not None:
-            note_normalizations(graph, context)
         return super().run(graph, context)

@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--suite", type=_suites, default=["all"], metavar="NAME,...", help=f"all, {', '.join(SUITES)}")
     parser.add_argument("--peers", type=_peers, default=[], metavar="NAME,...", help=f"of {', '.join(PINNED)}")
     parser.add_argument("--threads", type=_threads, default=[1], metavar="N,...", help="how many, each in turn")
-    parser.add_argument("--rounds", type=int, default=15, help="interleaved rounds; the least time counts")
+    parser.add_argument("--rounds", type=int, default=15, help="interleaved rounds; 0: no times on a device")
     parser.add_argument("--quick", action="store_true", help="sizes that only prove that it works")
     parser.add_argument("--json", type=Path, metavar="OUT")
     parser.add_argument("--markdown", type=Path, metavar="OUT")

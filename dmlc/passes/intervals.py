@@ -127,14 +127,16 @@ class Intervals:
 
 
 class RangedRule:
-    """A rule that asks for intervals. The intervals of the graph at work are kept."""
+    """A rule that asks for intervals. The intervals of the graph at work are kept. ``trusts`` the promises of inputs:
+    a rule that is right without them, and better with them."""
 
+    trusts = False
     _intervals: Intervals | None = None
 
     def interval(self, value: Value, graph: Graph) -> Interval:
-        """Return the interval of a value; promises of inputs are not relied on."""
+        """Return the interval of a value."""
         if self._intervals is None or self._intervals.graph is not graph:
-            self._intervals = Intervals(graph, trusts=False)
+            self._intervals = Intervals(graph, trusts=self.trusts)
         return self._intervals.of(value)
 
     def is_positive(self, value: Value, graph: Graph) -> bool:

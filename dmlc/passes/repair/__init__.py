@@ -36,7 +36,7 @@ from dmlc.passes.repair.merged_batch import (
     ProductOfMergedBatch,
     TriluOfMergedBatch,
 )
-from dmlc.passes.repair.norms import LpNormInParts, OneLayerNormResult, PlainSkipNorm
+from dmlc.passes.repair.norms import CentredNorm, LpNormInParts, OneLayerNormResult, PlainSkipNorm
 from dmlc.passes.repair.operators import (
     DropIdleAttribute,
     DropUnusedResult,
@@ -100,6 +100,7 @@ RULES: Sequence[type[Any]] = (
     TanhGelu,
     GeluOperator,
     OneLayerNormResult,
+    CentredNorm,
     ShiftLogSumExp,
     NarrowExtreme,
     ReduceManyAxes,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -13,6 +14,7 @@ from dmlc.ops.elementwise import RECIPROCAL
 from dmlc.ops.move import EXPAND, ExpandAttributes
 from dmlc.ops.normalize import LAYER_NORM, LP_NORM, LpNormAttributes, NormAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
+from dmlc.passes.intervals import RangedRule
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
 from dmlc.passes.node_maker import Maker
 from dmlc.passes.primitives import accumulated, centred, deviation, lp_norm
@@ -20,6 +22,8 @@ from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 
 #: The type of Mean and InvStdDev, f32, as LayerNormalization's attribute says it.
 _F32 = 1
+#: Means that are so many deviations from 0 cost a norm of f32 a thousandth.
+_FAR = 32
 
 
 class OneLayerNormResult(Rule[Match]):
@@ -125,6 +129,39 @@ def _broadcasts(skip: Value, x: Value) -> bool:
 def _bias_of(node: Node) -> Value | None:
     simplified = is_opaque(node, _SIMPLIFIED, MICROSOFT)
     return node.operands[_BIAS] if simplified and len(node.operands) > _BIAS else None
+
+
+class CentredNorm(RangedRule, Rule[Match]):
+    """The mean is taken off before a layer normalization, where ranges show it far from 0.
+
+    The result is the same but for rounding, and the kernel's difference of squares loses no digits then.
+    """
+
+    name = "centred-norm"
+    roots: ClassVar[tuple[Operation, ...]] = (LAYER_NORM, OPAQUE)
+    repairs: ClassVar[tuple[str, ...]] = ("norm-far-mean",)
+    rewrite_class = REASSOCIATES
+    trusts = True
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        (failure,) = self.repairs
+        if self.capabilities.fault(failure, "LayerNormalization") is None or len(node.results) > 1:
+            return None
+        if node.op is OPAQUE and not is_opaque(node, "LayerNormalization"):
+            return None
+        low, high = self.interval(node.operand(0), graph)
+        is_far = (low > 0 or high < 0) and min(abs(low), abs(high)) > _FAR * (high - low) / 2
+        return Match(node) if is_far and math.isfinite(high - low) else None
+
+    def describe(self, match: Match) -> str:
+        return "layer normalization far from 0"
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        make, root = Maker(rewriter), match.root
+        x = root.operand(0)
+        record = root.attributes_as(NormAttributes) if root.op is LAYER_NORM else _record(root)
+        rest, _ = centred(make, x, tuple(range(record.axis, x.type.rank)))
+        return rewriter.add_node(root.op, [rest, *root.operands[1:]], root.attributes).results
 
 
 class LpNormInParts(Rule[Match]):

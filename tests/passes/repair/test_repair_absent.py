@@ -45,3 +45,18 @@ def test_casts_of_several_views_become_one() -> None:
     want = kit.run(model, feeds)
     assert all(np.array_equal(program.run(feeds, "cpu")[name], want[name]) for name in want)
     assert VIEWS not in dict(r.fired(r.dmlc.compile(model, target="directml")))
+
+
+def test_a_norm_of_numbers_far_from_zero_is_centred() -> None:
+    """A variance that is a difference of squares has no digit left of these numbers in f32."""
+    text = "g (float[2, 64] x, float[64] s) => (float[2, 64] y) { y = LayerNormalization (x, s) }"
+    x = (1e4 + np.random.default_rng(0).random((2, 64))).astype("f4")
+    feeds = {"x": x, "s": np.ones(64, "f4")}
+    for low, high, wanted in ((1e4, 10001, True), (-10001, -1e4, True), (0, 10001, False), (1, 1.2, False)):
+        program = r.dmlc.compile(kit.onnx(text, opset=17), target="webgpu", ranges={"x": (low, high)})
+        assert ("centred-norm" in dict(r.fired(program))) is wanted
+        want = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True, dtype="f8") + 1e-5)
+        assert np.allclose(program.run(feeds, "cpu")["y"], want, atol=0.02)
+    plain = r.dmlc.compile(kit.onnx(text, opset=17), target="webgpu")
+    assert "centred-norm" not in dict(r.fired(plain))
+    assert any("mean is far from 0" in finding.limit for _, finding in plain.placement().findings)

@@ -65,7 +65,9 @@ class Parser(argparse.ArgumentParser):
         if left and left[0].startswith("-"):
             self.error(f"there is no option {left[0]}; {self.prog} {self._all} lists the options")
         if left:
-            self.error(f"unexpected argument {left[0]}; {self.prog} --help shows the expected ones")
+            compares = "--against" in self._option_string_actions
+            guess = f"did you mean --against {left[0]}?" if compares else f"{self.prog} --help shows the expected ones"
+            self.error(f"unexpected argument {left[0]}; {guess}")
         return found
 
     def format_help(self) -> str:

@@ -58,6 +58,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_line: Run) -> R
         ("compile a.dml --zzzz", "dmlc compile --help-all lists the options"),
         ("compile a.dml -Z", "there is no option -Z"),
         ("compile a.dml b.dml", "unexpected argument b.dml"),
+        ("bisect a.onnx b.onnx", "unexpected argument b.onnx; did you mean --against b.onnx?"),
         ("check", "dmlc check: SRC is needed"),
         ("compil", "dmlc: there is no command compil; did you mean compile?"),
         ("help chek", "dmlc: there is no command chek; did you mean check?"),

@@ -23,6 +23,8 @@ from dmlc.verifying.verdict import UNSPECIFIED
 #: The least number of ways to fill undefined elements, the ways to mix these, and the most runs that fill what only
 #: these make undefined.
 _FILLS, _MIXED, _MORE_RUNS = 9, 64, 200
+#: The nodes of a model of which that many runs cost little; others have an eighth.
+_SMALL_NODES = 64
 #: The undefined elements among steps.
 Find: TypeAlias = "Callable[[Sequence[TraceStep]], list[UndefinedElements]]"
 
@@ -49,12 +51,13 @@ def dependent(
             return moves.reached
     if 2 * moves.failed >= moves.ran or moves.first is None:
         return True
-    for choice in range(_MIXED) if moves.some else ():
+    part = 1 if subject.size <= _SMALL_NODES else 8
+    for choice in range(_MIXED // part) if moves.some else ():
         moves.add(subject.run_patched(feeds, output, _patches(found, choice, mixed=True)))
         if moves.done:
             return moves.reached
     if find is not None and places is not None:
-        for patches in islice(_further_ways(found, find, subject, feeds, output), _MORE_RUNS):
+        for patches in islice(_further_ways(found, find, subject, feeds, output), _MORE_RUNS // part):
             moves.add(subject.run_patched(feeds, output, patches))
             if moves.done:
                 break

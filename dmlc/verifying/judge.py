@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -123,7 +123,8 @@ class Judge:
         status, reason = "", ""
         found = self._undefined(name)
         if found:
-            find = partial(undefined_elements, defined=self._definitions(name))
+            # the largest number in the place of an infinity overflows everywhere behind it
+            find = partial(undefined_elements, defined=replace(self._definitions(name), ranges=False))
             reached = dependent(found, self._original, self._feeds, name, places, find)
             if np.any(reached):
                 status, reason = found[0].kind, self._said(found, name)

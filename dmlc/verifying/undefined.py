@@ -305,7 +305,8 @@ def departures(step: TraceStep, made: Array) -> Departures:
     if not operands or not all(np.isfinite(x).all() for x in operands):
         return Departures(nothing, nothing, nothing)
     if step.op == "reducelogsum":  # the log of a negative sum, an overflow, or 0
-        return Departures(made == np.inf, made == -np.inf, nan)
+        large = nan & any(map(_sum_overflows, operands))
+        return Departures((made == np.inf) | large, made == -np.inf, nan & ~large)
     if not nan.any() or step.op in _STEEP or any(map(_squares_overflow, operands)):
         return Departures(wild, nothing, nothing)
     return Departures(nothing, nothing, wild)
@@ -364,7 +365,7 @@ def _out_of_range(step: TraceStep, carried: _Carried) -> Iterator[UndefinedEleme
             fills += _numbers_instead(made, found.overflowed) if np.isnan(fills[0]).any() else ()
             yield from _undefined(step, number, found.overflowed, reason, kind=OVERFLOWED, fills=fills)
         pole = found.pole & np.isinf(made)
-        if pole.any() and step.op != "log":
+        if pole.any() and step.op not in ("log", "reducelogsum"):
             signs = tuple(_signs(made[pole]))
             yield from _undefined(step, number, pole, "a zero of another sign is divided by", fills=signs)
         rest = np.isfinite(made) & _may_overflow(step, operands, made)

@@ -138,6 +138,13 @@ ROWS: dict[str, tuple[str, dict[str, Any], Any, str, dict[str, Any]]] = {
         "within",
         {"x": [[[1, 0.0035, 0.0035, 1, 2, 3, 1, 2]]]},
     ),
+    "a sum that overflows in another order, of which a logarithm is taken": (
+        program("x: f32[4]", "y = reduce_log_sum(x)"),
+        {"x": [-2 * HUGE, 2 * HUGE, -HUGE, HUGE * 0.5]},
+        [88.03],
+        "overflowed",
+        {"x": [-2, 2, -1, 0.5]},
+    ),
     "how many numbers are equal": (
         """<ir_version: 9, opset_import: ["": 17]> g (float[5, 2] x) => (float[N] y) {
             q = Mul (x, x) m = ReduceMean <axes = [1]> (q) r = Sqrt (m) d = Div (x, r) y = Unique (d) }""",
@@ -182,3 +189,21 @@ def array_of(x: Any) -> Array:
     """Numbers as f32; arrays of integers and truth values stay."""
     found = np.asarray(x)
     return found if isinstance(x, np.ndarray) and found.dtype.kind in "iub" else found.astype(np.float32)
+
+
+@each_row(
+    "text, x, wrong",
+    [
+        (program("x: f32[2]", "y = is_inf(silu(x * 2))"), [-INF, 1], [True, False]),
+        (
+            program("x: f32[1]", "y = reduce_l2(matmul(reduce_log_sum(x - x), iota(length=1, dtype=f32) - 2))"),
+            [1],
+            -INF,
+        ),
+    ],
+)
+def test_wrong_results_beside_infinities(text: str, x: Any, wrong: Any) -> None:
+    """The largest number stands for an infinity; what it makes infinite in turn is no excuse. The logarithm of 0 has
+    one sign."""
+    result = np.array(wrong) if isinstance(wrong, list) else array_of(wrong)
+    assert status_of(subject_of(text), {"x": array_of(x)}, result) == "different"

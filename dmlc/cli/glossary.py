@@ -293,7 +293,7 @@ _WORDS = (
         "What a node gives that DirectML's provider takes and computes wrongly. dmlc compile repairs most such "
         "nodes, and refuses the others with E0592.",
         ("known fault", "known faults", "fails"),
-        "docs/targets.md, repairs",
+        "docs/explanation/repairs.md",
     ),
     GlossaryEntry(
         "not known",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from dmlc.cli.glossary import summaries
 from dmlc.cli.rule_list import class_text
 from dmlc.diagnostics import CODES, Code, catalogue
@@ -37,7 +39,7 @@ def code_pages() -> Pages:
 
 
 def _code_page(found: Code) -> str:
-    head = f"# {found.id}: {found.title}\n\n{found.why}\n\n## Example\n\n"
+    head = f"# {found.id}: {found.title}\n\n{found.why} See [all codes](index.md).\n\n## Example\n\n"
     if not found.program:
         return f"{head}{fence(found.example, 'console')}\n## Mended\n\n{fence(found.fixed, 'console')}"
     with empty_folder() as folder:
@@ -68,6 +70,7 @@ def _rule_page(rule: RuleFacts) -> str:
     found = document("explain", rule.name)
     ways = "none: the target needs it" if not rule.optional else code(f"--skip-rule {rule.name}")
     rows = [["class", class_text(rule)], ["passes", ", ".join(rule.passes)], ["to leave it out", ways]]
+    rows.append(["all rules", "[the list](index.md)"])
     text = f"# Rule {rule.name}\n\n{found['summary']}\n\n{table(('', ''), rows)}"
     if found["conditions"]:
         text += f"\n{found['conditions']}\n"
@@ -129,6 +132,7 @@ def _operation_page(page: OperationPage) -> str:
     if page.results != ("result",):
         rows.append(["results", ", ".join(page.results)])
     rows += [[key, note] for key, note in page.notes.items()]
+    rows.append(["all operations", "[the list](index.md)"])
     text += table(("", ""), [*rows, ["source", page.source]] if page.source else rows)
     program = example_program(page.name)
     with empty_folder() as folder:
@@ -153,5 +157,10 @@ def word_pages() -> Pages:
 def _word(name: str) -> str:
     found = document("explain", name)
     forms = f"\n\nAlso: {', '.join(found['forms'])}." if found["forms"] else ""
-    see = f" See {found['see']}." if found["see"] else ""
+    see = f" See {_linked(found['see'])}." if found["see"] else ""
     return f"\n## {name}\n\n{found['text']}{see}{forms}\n"
+
+
+def _linked(see: str) -> str:
+    """Return what to read next, with links to pages."""
+    return re.sub(r"docs/([\w/]+\.md)", r"[\1](../\1)", see)

@@ -197,6 +197,7 @@ def fault_rows(row: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("not repaired", f"reported as {code_of(row['effect']).id}"),
         ("write instead", row["repair"]),
         ("source", row["source"]),
+        ("all faults", "[the list](../../known_faults.md)"),
     ]
 
 

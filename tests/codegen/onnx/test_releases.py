@@ -41,7 +41,8 @@ def refusal(op: Operation, dtypes: tuple[DType, ...], target: str, opset: int, t
     graph.graph = cases.done()
     try:
         program = dmlc.compile(graph, target=target, opset=opset)
-        program.require_sound()
+        if (OPERATIONS.index(op) + turn) % len(RELEASES) == 0:
+            program.require_sound()
     except DmlcError as error:
         return "; ".join(f"{d.code.id} {d.message}" for d in error.diagnostics)
     return ""
@@ -52,7 +53,8 @@ def refusal(op: Operation, dtypes: tuple[DType, ...], target: str, opset: int, t
 def test_every_operation_compiles_for_every_release(op: Operation, target: str) -> None:
     """At the highest opset of the release; what the newest release refuses there may be refused.
 
-    A third of the calls of each dtype; the next dtype and the next release take others.
+    A third of the calls of each dtype; the next dtype and the next release take others. The releases take turns at
+    loading what they make.
     """
     opset, dtypes, turn = load_target(target).max_opset, dtypes_of(op), RELEASES.index(target)
     wrong = []

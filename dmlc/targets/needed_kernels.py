@@ -69,8 +69,9 @@ def _need(
 #: code).
 _WRONG_ORDER = (i64,)
 
-#: The needs of every operation that is not in ``UNCHECKED``.
-NEEDS: dict[Operation, Need] = {
+
+#: The rows of ``NEEDS``.
+_ROWS: dict[Operation, Need] = {
     **{op: _need(op.onnx) for op in elementwise.UNARY if op.onnx},
     elementwise.SIGN: _need("Sign", wrong=_WRONG_ORDER),
     elementwise.RELU: _need("Relu", wider={**VALUE, i32: ()}),
@@ -129,11 +130,22 @@ NEEDS: dict[Operation, Need] = {
     scan.CUMPROD: _need("Mul", "Pad", wider=MODULAR),
 }
 
+
+class _Needs(dict[Operation, Need]):
+    """Rows by operation; a missing one is a mistake of whoever added the operation."""
+
+    def __missing__(self, op: Operation) -> Need:
+        raise KeyError(f"{op.name} has no row in {__name__}: add its kernels to NEEDS, or a reason to UNCHECKED")
+
+
+#: The needs of every operation that is not in ``UNCHECKED``.
+NEEDS = _Needs(_ROWS)
+
 #: Operations that are right for every dtype as they stand, with the reason.
 UNCHECKED: dict[Operation, str] = {
+    **{op: "`compose` writes it in others: no opset here has an operator" for op in elementwise.UNARY if not op.onnx},
     choose.CAST: "Cast takes every pair of types from opset 11 on",
     elementwise.NOT: "Not and BitwiseNot take every type that is declared; below opset 18 a rule rewrites integers",
-    elementwise.SILU: "`compose` writes it in others: no opset here has an operator",
     binary.AND: "And and BitwiseAnd take every type that is declared; below opset 18 a rule rewrites integers",
     binary.OR: "Or and BitwiseOr take every type that is declared; below opset 18 a rule rewrites integers",
     binary.XOR: "Xor and BitwiseXor take every type that is declared; below opset 18 a rule rewrites integers",

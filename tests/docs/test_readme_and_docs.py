@@ -71,6 +71,15 @@ def test_the_figures_about_faults_are_those_of_the_tables() -> None:
     assert f"dmlc rewrites the nodes of {len(repaired)}, and names the others" in text
 
 
+def test_the_figures_about_webgpu_are_those_of_its_page() -> None:
+    page = (ROOT / "docs" / "webgpu.md").read_text(encoding="utf-8")
+    (whole,) = re.findall(r"^\| target `webgpu` \| .* \| (\d+) \|$", page, re.MULTILINE)
+    (agreed, all_models) = re.findall(r"each node of (\d+) of the (\d+) models", " ".join(page.split()))[0]
+    text = " ".join(README.split())
+    assert f"of {all_models} exports {whole} run wholly on it" in text
+    assert f"was predicted as its log says for {agreed} (" in text
+
+
 def test_the_program_and_its_mistake(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

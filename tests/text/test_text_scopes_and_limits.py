@@ -12,6 +12,8 @@ import dmlc
 from dmlc import text
 from dmlc.diagnostics import DmlcError
 from dmlc.diagnostics.limits import Limits
+from dmlc.ops import OPERATIONS
+from dmlc.text.elaborate.scope import HIDEABLE
 from dmlc.text.syntax.parser import lex
 from tests.rows import each_row
 
@@ -207,3 +209,8 @@ def test_a_list_of_an_attribute_has_up_to_4096_numbers(size: int) -> None:
 def test_bounds_of_a_dim(low: int, high: int, fits: bool) -> None:
     program = f"dim N in {low}..{high}\n" + in_model("return x", inputs="x: f32[N]")
     assert codes(program) == ([] if fits else ["E0333"])
+
+
+def test_an_operation_that_is_new_takes_no_name_from_older_programs() -> None:
+    """A def or a parameter may have the name of a newer operation: it is in ``HIDEABLE``."""
+    assert len(set(OPERATIONS) - HIDEABLE) == 63, "add the new operation to HIDEABLE in dmlc/text/elaborate/scope.py"

@@ -347,3 +347,8 @@ def test_the_ledger_says_what_was_done_where() -> None:
     assert ctx.ledger[0].text == "max of u16 in i32"
     assert [span.line for span in ctx.ledger[0].spans] == [7]
     assert {node.history.rules for node in graph if node.op is binary.MAX} == {("widen-dtype",)}
+
+
+def test_a_missing_row_is_a_sentence() -> None:
+    with pytest.raises(KeyError, match=r"constant has no row in .*needed_kernels: add its kernels"):
+        NEEDS[CONSTANT]

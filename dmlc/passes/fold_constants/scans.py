@@ -11,15 +11,20 @@ from msgspec.structs import replace
 from dmlc.ir import Graph, Node, Operation, Region, Value
 from dmlc.ops.binary import BINARY
 from dmlc.ops.choose import CAST, CLIP, WHERE
+from dmlc.ops.constant import CONSTANT
 from dmlc.ops.elementwise import UNARY
+from dmlc.ops.index import FULL, IOTA
 from dmlc.ops.move import EXPAND, ExpandAttributes
 from dmlc.ops.opaque import OPAQUE, attribute_of, is_opaque
 from dmlc.ops.reduce import REDUCTIONS, ReduceAttributes
+from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
 from dmlc.passes.node_maker import Maker
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 
 _ELEMENTWISE = frozenset((*UNARY, *BINARY, CAST, CLIP, WHERE))
 _REDUCTIONS = frozenset(REDUCTIONS)
+#: Operations without operands that give the same in each run.
+_FIXED = frozenset((CONSTANT, FULL, IOTA))
 #: All runs together write no larger tensor.
 _MOST_ELEMENTS = 1 << 24
 
@@ -35,11 +40,13 @@ class ScanMatch(Match, eq=False, kw_only=True):
 class RunsTogether(Rule[ScanMatch]):
     """A Scan whose runs are independent, of elementwise operations and reductions, computes all runs together.
 
-    scikit-learn's distances are exported so. Sizes must be known: all runs together take more memory.
+    scikit-learn's distances are exported so. Sizes must be known: all runs together take more memory. ``exact``;
+    ``reassociates`` with reductions of floats.
     """
 
     name = "runs-together"
     roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
+    rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> ScanMatch | Miss | None:
         if not is_opaque(node, "Scan") or node.origin is None or node.origin.version < 9 or len(node.regions) != 1:
@@ -60,12 +67,16 @@ class RunsTogether(Rule[ScanMatch]):
             return Miss("a run changes what the next one gets")
         for node in body.graph:
             for value in node.results:
-                if node.operands and node.op not in _ELEMENTWISE | _REDUCTIONS:
+                if node.op not in _ELEMENTWISE | _REDUCTIONS | _FIXED:
                     return Miss("{0} is not computed for all runs together", (value,))
                 sizes = [size for size in value.shape if isinstance(size, int)]
                 if not value.type.is_static or match.runs * prod(sizes) > _MOST_ELEMENTS:
                     return Miss("{0} of all runs has more than 2^24 elements, or sizes that are not known", (value,))
         return None
+
+    def class_of(self, match: ScanMatch, graph: Graph, context: PassContext) -> str:
+        rounds = any(n.op in _REDUCTIONS and n.result.type.dtype.is_float for n in match.body.graph)
+        return REASSOCIATES if rounds else EXACT
 
     def build(self, match: ScanMatch, rewriter: Rewriter) -> Sequence[Value]:
         node, body, make = match.root, match.body, Maker(rewriter)

@@ -64,6 +64,12 @@ def test_other_scans_stay(body: str, more: str, size: str) -> None:
     assert not fired(model)
 
 
+def test_random_numbers_stay_others_in_each_run() -> None:
+    model = scan("next = Identity (all) d = RandomNormal <shape = [2]> ()")
+    program = dmlc.compile(model, target="onnx")
+    assert [node.op_type for node in program.to_onnx().graph.node] == ["Scan"]
+
+
 def test_runs_that_would_take_much_memory_together_stay() -> None:
     text = """g (float[4096, 2] x, float[4096, 2] w) => (float[4096, 2] k, float[4096, 4096] y) {
         k, y = Scan <num_scan_inputs = 1, body = row (float[4096, 2] all, float[2] one)

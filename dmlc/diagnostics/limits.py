@@ -1,6 +1,6 @@
 """Limits on the size of the input, each declared once.
 
-The command line's ``--limit``, ``dmlc.compile(limits=...)``, the messages and the table of ``docs/limits.md`` come from
+The command line's ``--limit``, ``dmlc.compile(limits=...)``, the messages and ``dmlc explain limits`` come from
 these. Each limit is checked where it costs nothing: once per file, line or graph.
 """
 

@@ -9,8 +9,8 @@ import pytest
 
 from dmlc.diagnostics import CODES
 from dmlc.passes.inventory import all_rules
-from tools.site.__main__ import build_site, write_pages
-from tools.site.sources import ROOT, copied, linked
+from tools.site.__main__ import build_site, expanded, write_pages
+from tools.site.sources import ROOT, copied, copy_sources, linked
 
 #: Fields of an element that make a browser load something.
 _LOADED = re.compile(r"<(?:script|img|link|iframe|source)\b[^>]*\b(?:src|href)=[\"']?((?:https?:)?//[^\"'> ]*)")
@@ -29,6 +29,14 @@ def test_links_follow_pages_and_leave_nothing_that_is_not_on_the_site() -> None:
     code = "```\n[e](../CHANGELOG.md)\n```\n"
     expected = "[a](changelog.md) [b](costs.md#x) c (`tools/__init__.py` in the repository) [d](https://x.org)\n"
     assert linked(prose + code, "docs/verify.md", "verify.md") == expected + code
+
+
+def test_each_page_of_the_repository_is_in_the_navigation(tmp_path: Path) -> None:
+    yaml = pytest.importorskip("yaml")
+    copy_sources(tmp_path)
+    parts = expanded(yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"], tmp_path)
+    listed = [page for part in parts if isinstance(part, dict) for pages in part.values() for page in pages]
+    assert {where for where in copied().values() if where.endswith(".md")} == {"index.md", *listed}
 
 
 def test_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:

@@ -99,8 +99,9 @@ def test_open_sizes(is_ranked: int, opset: int, pads: list[int], nodes: list[str
     assert len(feeds) > 1
     program = r.repaired(m, "pad-negative", RULE, *feeds, exact=True)
     assert r.operators(program) == nodes
-    kept = r.repaired(m, "pad-negative", RULE, *feeds, exact=True, opset=max(opset, 13))
-    assert r.operators(kept) == nodes
+    if opset < 13:
+        kept = r.repaired(m, "pad-negative", RULE, *feeds, exact=True, opset=13)
+        assert r.operators(kept) == nodes
 
 
 def runs(m: r.onnx.ModelProto, sizes: tuple[int, ...]) -> bool:

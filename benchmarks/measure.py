@@ -69,7 +69,7 @@ def contest(
             wrong.append(name)
     if bound is not None:
         right[bound[0]], case.bound = bound[1], bound[0]
-    case.seconds, case.figures["noise"] = race(right, settings.rounds)
+    case.seconds, case.figures["noise"] = race(right, settings.rounds, threads=settings.threads)
     case.wrong, case.notes = tuple(wrong), tuple(notes)
     return case
 

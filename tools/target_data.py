@@ -255,8 +255,6 @@ def check_costs(data: dict[str, Any], file: str) -> None:
                 _check_rates(numbers, file, f"{name} {dtypes}")
                 rows.add((name, dtype))
     need(("others", "any") in rows, file, "there is a row others for any")
-    margin = data.get("margin", 0)
-    need(is_number(margin) and margin < 1, file, "the margin is a number of 0 or more, below 1")
 
 
 def _check_rates(numbers: Any, file: str, where: str) -> None:

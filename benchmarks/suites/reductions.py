@@ -19,7 +19,7 @@ from benchmarks.suites.selections import label
 Shape = tuple[int, ...]
 
 _FEATURES, _IMAGE = (8, 64, 128, 128), (64, 3, 224, 224)
-_REDUCE: tuple[tuple[Shape, Shape], ...] = (
+REDUCE: tuple[tuple[Shape, Shape], ...] = (
     (_FEATURES, (0, 2)),
     (_FEATURES, (1, 3)),
     (_IMAGE, (0, 2)),
@@ -33,7 +33,7 @@ _REDUCE: tuple[tuple[Shape, Shape], ...] = (
     ((1, 10, 10, 10), (1, 2, 3)),
     ((1, 10, 10, 10), (1, 3)),
 )
-_SOFTMAX: tuple[tuple[Shape, Shape], ...] = (
+SOFTMAX: tuple[tuple[Shape, Shape], ...] = (
     ((16, 12, 197, 197), (3,)),
     ((4096, 1024), (1,)),
     ((1, 1000), (1,)),
@@ -44,14 +44,14 @@ _SOFTMAX: tuple[tuple[Shape, Shape], ...] = (
     ((1024, 1024), (0,)),
     (_FEATURES, (2, 3)),
 )
-_LOGSUMEXP: tuple[tuple[Shape, Shape], ...] = (((4096, 1024), (1,)), (_FEATURES, (2, 3)), ((1024, 1024), (0,)))
+LOGSUMEXP: tuple[tuple[Shape, Shape], ...] = (((4096, 1024), (1,)), (_FEATURES, (2, 3)), ((1024, 1024), (0,)))
 _QUICK: tuple[tuple[Shape, Shape], ...] = (((2, 3, 4, 5), (1, 3)), ((4, 64), (1,)))
 #: The tolerance of sums in f32 against f32: only gross errors are to be found here.
 _CLOSE = 2e-4
 
 
 def reduce(settings: Settings) -> Iterator[Case]:
-    for shape, axes in _QUICK if settings.quick else _REDUCE:
+    for shape, axes in _QUICK if settings.quick else REDUCE:
         x = random(shape, 1) + np.float32(0.5)
         for name in ("sum", "mean", "max"):
             yield _reduction(Operation(name, axes), x, settings)
@@ -88,13 +88,13 @@ def _errors(operation: Operation, x: np.ndarray, numpy_result: np.ndarray, ours:
 
 
 def softmax(settings: Settings) -> Iterator[Case]:
-    for shape, axes in _QUICK if settings.quick else _SOFTMAX:
+    for shape, axes in _QUICK if settings.quick else SOFTMAX:
         operation, x = Operation("softmax", axes), random(shape, 2)
         forms = {"parts": _softmax_parts(shape, axes)}
         if len(axes) == 1:
             forms |= {"softmax": _softmax(shape, axes[0]), "transposed": _softmax_transposed(shape, axes[0])}
         yield _normal(operation, "softmax", forms, x, settings)
-    for shape, axes in _QUICK if settings.quick else _LOGSUMEXP:
+    for shape, axes in _QUICK if settings.quick else LOGSUMEXP:
         operation, x = Operation("logsumexp", axes), random(shape, 3)
         forms = {"ReduceLogSumExp": _one_node("LogSumExp", shape, axes), "parts": _lse_parts(shape, axes)}
         yield _normal(operation, "logsumexp", forms, x, settings)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,11 @@ from dmlc.diagnostics import DmlcError, fail
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.steps import step
-from dmlc.ir import Dim, Graph, Node, TensorType, Value
+from dmlc.ir import Graph, Node, TensorType, Value
+from dmlc.ir.dim import evaluate
+from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+from dmlc.ops.node_name import title_of
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.passes.choose_lowering.plan import Standing
 from dmlc.passes.options import Options
 from dmlc.passes.pipeline import run_passes
@@ -91,6 +95,7 @@ class TimedLowerings:
         self._is_over = not options.tune
         self._forced: dict[_Key, str] = {}
         self._rows: dict[_Key, TimedOperation] = {}
+        self._classes: dict[_Key, dict[str, str]] = {}  # all that passes asked for
         self._measured: set[_Key] = set()
         self._left: set[_Key] = set()
         self._backend = _backend(options.target)
@@ -129,29 +134,32 @@ class TimedLowerings:
 
     # --- times
 
-    def times(self, node: Node, classes: Mapping[str, str], sizes: Callable[[Dim], int]) -> Mapping[str, float]:
-        key = _key(node, sizes)
+    def times(
+        self, nodes: Sequence[Node], classes: Mapping[str, str], binding: Mapping[str, int]
+    ) -> Mapping[str, float]:
+        key = _key(nodes, binding)
         if key in self._forced:
             return {Standing.name: 1.0, self._forced[key]: 0.0, "noise": 1.0}
-        row = self._rows.get(key)
+        row, known = self._rows.get(key), self._classes.setdefault(key, {})
+        known.update(classes)
         is_whole = row is not None and classes.keys() <= {*row.microseconds, *row.dropped}
-        if not is_whole and not self._measure(key, node, classes, sizes) and row is None:
+        if not is_whole and not self._measure(key, nodes, known, binding) and row is None:
             self._left.add(key)
             return {}
         row = self._rows[key]
         return {name: each * 1e3 for name, each in row.microseconds.items()} | {"noise": row.noise}
 
-    def _measure(self, key: _Key, node: Node, classes: Mapping[str, str], sizes: Callable[[Dim], int]) -> bool:
-        """Time the lowerings of a node, if there is time left; whether that was done."""
+    def _measure(
+        self, key: _Key, nodes: Sequence[Node], classes: Mapping[str, str], binding: Mapping[str, int]
+    ) -> bool:
+        """Time the lowerings of nodes, if there is time left; whether that was done."""
         now = time.monotonic()
         self._deadline = self._deadline or now + self._options.tune_seconds
-        operands = [v for v in node.operands if v is not None]
-        size = sum(math.prod(map(sizes, v.shape)) * v.type.dtype.numpy.itemsize for v in operands)
-        if self._is_over or now > self._deadline or size > _MOST_BYTES:
+        if self._is_over or now > self._deadline or sum(_bytes(v, binding) for v in _read(nodes)) > _MOST_BYTES:
             return False
-        step(f"timing {node.op.name} of {', '.join(key[2])}")
+        step(f"timing {key[0]} of {', '.join(key[2])}")
         try:
-            made = {name: self._made(key, node, name, sizes) for name in sorted(classes, key=_is_other)}
+            made = {name: self._made(key, nodes, name, binding) for name in sorted(classes, key=_is_other)}
             found = None if self._is_over else self._race(made, classes)
         except KeyboardInterrupt as interrupt:  # known times are kept
             self._is_over = True
@@ -169,15 +177,22 @@ class TimedLowerings:
             self._measured.add(key)
         return found is not None
 
-    def _made(self, key: _Key, node: Node, name: str, sizes: Callable[[Dim], int]) -> Artifact:
-        """A model of the node alone in one of its lowerings, whose parts are chosen by their own times."""
+    def _made(self, key: _Key, nodes: Sequence[Node], name: str, binding: Mapping[str, int]) -> Artifact:
+        """A model of the nodes alone in one of their lowerings, whose parts are chosen by their own times. Weights of
+        several nodes are weights there, what a single one reads is its input."""
         graph = Graph("lowering", opset=self._options.opset)
-        operands: list[Value | None] = []
-        for place, value in enumerate(node.operands):
-            kind = None if value is None else TensorType(value.type.dtype, tuple(map(sizes, value.shape)))
-            operands.append(None if kind is None else graph.add_input(f"x{place}", kind))
-        copy = graph.add(node.op, operands, node.attributes)
-        copy.origin = node.origin
+        values: dict[Value | None, Value | None] = {None: None}
+        for place, value in enumerate(_read(nodes)):
+            data = constant_of(value) if len(nodes) > 1 else None
+            if data is not None:
+                values[value] = graph.add(CONSTANT, (), ConstantAttributes(value=data)).result
+            else:
+                shape = tuple([evaluate(size, binding) for size in value.shape])
+                values[value] = graph.add_input(f"x{place}", TensorType(value.type.dtype, shape))
+        for node in nodes:
+            copy = graph.add(node.op, [values[v] for v in node.operands], node.attributes.substitute(binding))
+            copy.origin = node.origin
+            values.update(zip(node.results, copy.results, strict=True))
         for place, result in enumerate(copy.results):
             graph.add_output(f"y{place}", result)
         self._forced[key] = name
@@ -230,10 +245,31 @@ def _faults(artifact: Artifact, options: Options) -> tuple[int, int]:
     return sum(fault.effect in ("fails", "wrong") for _, fault in report.findings), report.count("cpu")
 
 
-def _key(node: Node, sizes: Callable[[Dim], int]) -> _Key:
-    said = [f"{name}={value}" for name, value in asdict(node.attributes).items() if name not in _IDLE]
-    types = [f"{v.type.dtype}{[*map(sizes, v.shape)]}" for v in node.operands if v is not None]
-    return node.op.name, ", ".join(said), tuple(types), "" if node.origin is None else node.origin.proto.op_type
+def _read(nodes: Sequence[Node]) -> list[Value]:
+    """The values that nodes take from others, each once."""
+    made = {value for node in nodes for value in node.results}
+    return list(dict.fromkeys([v for node in nodes for v in node.operands if v is not None and v not in made]))
+
+
+def _bytes(value: Value, binding: Mapping[str, int]) -> int:
+    return math.prod([evaluate(size, binding) for size in value.shape]) * value.type.dtype.numpy.itemsize
+
+
+def _key(nodes: Sequence[Node], binding: Mapping[str, int]) -> _Key:
+    operands = [v for node in nodes for v in node.operands if v is not None] if len(nodes) == 1 else _read(nodes)
+    types = [f"{v.type.dtype}{[evaluate(size, binding) for size in v.shape]}" for v in operands]
+    form = "" if nodes[-1].origin is None else nodes[-1].origin.proto.op_type
+    said = [_said(node, binding) for node in nodes]
+    return " ".join([title_of(n) if n.op is OPAQUE else n.op.name for n in nodes]), "; ".join(said), tuple(types), form
+
+
+def _said(node: Node, binding: Mapping[str, int]) -> str:
+    """The attributes that lowerings depend on."""
+    record = node.attributes.substitute(binding)
+    pairs: Iterable[tuple[str, Any]] = (
+        record.attributes if isinstance(record, OpaqueAttributes) else asdict(record).items()
+    )
+    return ", ".join([f"{name}={value}" for name, value in pairs if name not in _IDLE])
 
 
 def _backend(target: Target) -> str:

@@ -15,7 +15,7 @@ from msgspec import NODEFAULT, Struct, field
 from msgspec.structs import fields, replace
 
 from dmlc.diagnostics.limits import DEFAULTS, Limits
-from dmlc.ir import Dim, Node
+from dmlc.ir import Node
 from dmlc.ir.fixed_shapes import FixedShape
 from dmlc.ir.history import CLASSES, RewriteClass
 from dmlc.targets import Target, TargetName, load_target
@@ -66,9 +66,14 @@ class Option(Struct, frozen=True):
 class Tuner(Protocol):
     """Times of the lowerings of nodes on the device of the target."""
 
-    def times(self, node: Node, classes: Mapping[str, str], sizes: Callable[[Dim], int]) -> Mapping[str, float]:
+    def times(
+        self, nodes: Sequence[Node], classes: Mapping[str, str], binding: Mapping[str, int]
+    ) -> Mapping[str, float]:
         """The nanoseconds of the lowerings of these names and classes at some sizes, of which only those are there that
-        were timed and are right; and under ``noise`` how many times faster one must be to count as faster."""
+        were timed and are right; and under ``noise`` how many times faster one must be to count as faster.
+
+        The nodes stand in their order; it is the results of the last one that are lowered.
+        """
 
     def summary(self) -> str:
         """The device, and how much was timed on it."""

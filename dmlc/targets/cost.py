@@ -55,15 +55,11 @@ class Rates(Struct, frozen=True):
 class CostModel:
     """The costs of one target's kernels. A step costs ``node + reads*read + ceil(reads/run)*run + writes*write``.
 
-    ``margin`` is the part of a cost that an estimate of less does not prove to be saved. ``calibrations`` are the
-    costs on other machines and releases.
+    ``calibrations`` are the costs on other machines and releases.
     """
 
-    def __init__(
-        self, rows: dict[tuple[str, str], Rates], margin: float = 0, calibrations: Sequence[CostModel] = ()
-    ) -> None:
+    def __init__(self, rows: dict[tuple[str, str], Rates], calibrations: Sequence[CostModel] = ()) -> None:
         self._rows = rows
-        self.margin = margin
         self.calibrations = calibrations
 
     def scaled(self, factors: Mapping[str, float]) -> CostModel:
@@ -106,7 +102,7 @@ def parse_costs(data: dict[str, Any], calibrations: Iterable[Mapping[str, Any]] 
     cells = [(name, types, numbers) for name, kinds in data["kernels"].items() for types, numbers in kinds.items()]
     rows = {(name, dtype): Rates(*numbers) for name, types, numbers in cells for dtype in types.split()}
     base = CostModel(rows)
-    return CostModel(rows, data.get("margin", 0), [base.scaled(one["factors"]) for one in calibrations])
+    return CostModel(rows, [base.scaled(one["factors"]) for one in calibrations])
 
 
 @lru_cache(maxsize=4)

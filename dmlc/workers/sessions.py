@@ -140,14 +140,18 @@ def bound_run(library: Any, session: Any, arrays: Mapping[str, Any], device: str
     return run
 
 
-def race(runs: Mapping[Any, Callable[[], object]], rounds: int, most: float = 5.0) -> tuple[dict[Any, float], float]:
+def race(
+    runs: Mapping[Any, Callable[[], object]], rounds: int, most: float = 5.0, *, threads: int | None = None
+) -> tuple[dict[Any, float], float]:
     """The least seconds of a call, over interleaved rounds of which every other one goes backwards.
 
-    There are more rounds than asked for while least times are not certain, and ``most`` seconds are not over; one round
-    is one. How certain they are in the end is the second result, the noise: of the variant that met its least time
-    least well, how many times that the next ones took.
+    What runs on one thread, the caller's, is timed by that thread's own time: other work on the machine takes none of
+    it. There are more rounds than asked for while least times are not certain, and ``most`` seconds are not over; one
+    round is one. How certain they are in the end is the second result, the noise: of the variant that met its least
+    time least well, how many times that the next ones took.
     """
-    once = {name: min(_timed(run, 1) for _ in range(3)) for name, run in runs.items()}
+    clock = time.thread_time if threads == 1 else time.perf_counter
+    once = {name: min(_timed(run, 1, clock) for _ in range(3)) for name, run in runs.items()}
     repeats = {name: max(1, int(_SAMPLE / max(seconds, 1e-7))) for name, seconds in once.items()}
     least: dict[Any, list[float]] = {name: [] for name in runs}
     order = list(runs)
@@ -160,7 +164,7 @@ def race(runs: Mapping[Any, Callable[[], object]], rounds: int, most: float = 5.
             for name in order:
                 if once[name] < _SHORT:
                     runs[name]()
-                seconds, before = _timed(runs[name], repeats[name]), least[name]
+                seconds, before = _timed(runs[name], repeats[name], clock), least[name]
                 falls |= not before or seconds < before[0] * (1 - _CLOSE)
                 least[name] = sorted((*before, seconds))[:_MET]
             done, still = done + 1, 0 if falls else still + 1
@@ -177,13 +181,13 @@ def _certain(least: Mapping[Any, Sequence[float]], still: int) -> bool:
     return still >= _STILL and all(times[-1] <= times[0] * (1 + _CLOSE) for times in least.values())
 
 
-def _timed(run: Callable[[], object], times: int) -> float:
+def _timed(run: Callable[[], object], times: int, clock: Callable[[], float]) -> float:
     """The seconds of a call, over so many."""
     count = range(times)
-    start = time.perf_counter()
+    start = clock()
     for _ in count:
         run()
-    return (time.perf_counter() - start) / times
+    return (clock() - start) / times
 
 
 class Requests:
@@ -213,7 +217,8 @@ class Requests:
                 runs[key] = partial(session.run, None, feeds)
             else:
                 runs[key] = bound_run(self._library, session, feeds, "dml" if backend == "dml" else "cpu")
-        return race(runs, _MET, most)
+        threads = {self.sessions[key].get_session_options().intra_op_num_threads for key in keys}
+        return race(runs, _MET, most, threads=1 if backend == "cpu" and threads == {1} else None)
 
     def run_each(self, key: int, names: list[str], many: list[dict[str, Any]]) -> list[list[Any] | str]:
         """The results of each input, or why it has none."""

@@ -221,3 +221,30 @@ def test_the_command_line_times_on_the_cpu_provider(command_line: Run, tmp_path:
     assert set(row["microseconds"]) == {"unchanged", "blocked-argmax"} and row["noise"] >= 1.03
     _, page, _ = command_line("explain", str(source), "--target", "cpu", "--tuning", str(file))
     assert "lowerings, with their times: times taken on " in page and " (estimated " in page
+
+
+def test_candidates_of_the_directml_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Casts around a sum of f16, forms of top_k, and attention, which needs no ``fuse`` and does not follow it."""
+    machine = Machine(monkeypatch, "dml")
+    machine.wrong = lambda _: False
+
+    def fired_where(faster: str, text: str, **options: Any) -> list[str]:
+        machine.clock = lambda found: 2.0 - (faster in found)
+        return fired(dmlc.compile(dmlc.Source(text), target="directml", tune=True, **options))
+
+    of_halves = "model m(x: f16[64, 64]) -> (y) {\n    y = reduce_sum(x, axes=[0])\n    return y\n}\n"
+    assert "reduce-in-f32" in fired_where("Cast", of_halves)
+    assert "reduce-in-f32" not in fired_where("nothing", of_halves)
+    best = "model m(x: f32[64, 64]) -> (v, i) {{\n    v, i = top_k(x, k=2, axis={})\n    return v, i\n}}\n"
+    for faster, axis, rules in (("ArgMax", 1, ["by-search"]), ("Transpose", 0, ["of-last"]), ("TopK", 0, [])):
+        assert [f"top-k-{name}" for name in rules] == [
+            rule for rule in fired_where(faster, best.format(axis)) if rule.startswith("top-k")
+        ]
+    attention = (
+        "model m(q: f32[1, 2, 8, 16], k: f32[1, 2, 16, 8], v: f32[1, 2, 8, 16]) -> (y) {\n"
+        "    y = matmul(softmax(matmul(q, k) * 0.25, axes=[3]), v)\n    return y\n}\n"
+    )
+    for options in ({}, {"fuse": ["attention"]}):
+        assert "multi-head-attention" in fired_where("MultiHeadAttention", attention, **options)
+        assert "multi-head-attention" not in fired_where("nothing", attention, **options)
+    assert "multi-head-attention" not in fired_where("MultiHeadAttention", attention, exact=True)

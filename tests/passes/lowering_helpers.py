@@ -14,7 +14,6 @@ REDUCE_RULES = (
     "reduce-inner-first",
     "reduce-outer-first",
     "reduce-in-steps",
-    "reduce-outer-in-steps",
     "sum-blocks-first",
     "reduce-for-pool",
     "sum-by-product",

@@ -64,8 +64,6 @@ def test_the_calibration_says_where_it_is_from() -> None:
     data = load_data("cost_ort_cpu")
     assert "onnxruntime" in data["source"] and data["date"]
     model = parse_costs(data)
-    assert model.margin == data["margin"] > 0
-    assert parse_costs(DATA).margin == 0
     # The order that lowerings live by: a reduction is faster than a search, and lying together than apart.
     steps = [Step(k, f32, 1 << 20, 1 << 10, 1 << 10) for k in ("ReduceMax", "ArgMax", "ArgMax deep", "ArgMax far")]
     costs = [model.step(step) for step in steps]
@@ -87,9 +85,6 @@ def test_the_calibration_says_where_it_is_from() -> None:
         (("kernels", "Sum", "any"), [1, 2, 3, "4"], "a row is 4 numbers"),
         (("kernels", "Sum", "any"), [1, 2, 3, True], "a row is 4 numbers"),
         (("kernels", "others"), {"f32": [1, 2, 3, 4]}, "a row others for any"),
-        (("margin",), 1, "margin is a number of 0 or more, below 1"),
-        (("margin",), -0.1, "margin is a number of 0 or more, below 1"),
-        (("margin",), "0.1", "margin is a number of 0 or more, below 1"),
     ],
 )
 def test_a_broken_calibration_is_a_coded_error(path: tuple[str, ...], value: Any, said: str) -> None:

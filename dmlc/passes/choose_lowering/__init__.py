@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, ClassVar
 
 from msgspec import Struct
@@ -12,8 +13,9 @@ from msgspec.structs import replace
 
 from dmlc.ir import Graph, Node, Operation
 from dmlc.ir.history import CLASSES
-from dmlc.ops.node_name import node_name
-from dmlc.passes.choose_lowering import arg, extremes, hardmax, log_sum_exp, norm, reduce, softmax
+from dmlc.ops.node_name import node_name, title_of
+from dmlc.ops.opaque import OPAQUE
+from dmlc.passes.choose_lowering import arg, extremes, forms, hardmax, log_sum_exp, norm, reduce, softmax
 from dmlc.passes.choose_lowering.plan import Maker, Plan, Sizes, Standing, corners, ends, spanned
 from dmlc.passes.manager import REASSOCIATES, PassContext, Remark
 from dmlc.passes.rewrite import Match, RewritePass, Rewriter, Rule, names_after
@@ -21,8 +23,8 @@ from dmlc.passes.rewrite import Match, RewritePass, Rewriter, Rule, names_after
 #: No memory holds a tensor of more elements: such a node is in no model that runs, and its sizes fit no constant.
 _MOST_ELEMENTS = 2**48
 
-#: A lowering must be so many times cheaper than a node that suffices, by each calibration; one of more nodes than this
-#: the second number of times.
+#: Without times a lowering must be so many times cheaper than the unchanged one by each calibration; one of more nodes
+#: than this the second number of times.
 _WIN, _FEW_NODES, _WIN_OF_MANY = 1.5, 12, 3.0
 
 #: Plans whose parts are brought to their canonical form before the others see them.
@@ -30,6 +32,7 @@ FIRST: tuple[Sequence[type[Plan]], ...] = (log_sum_exp.PLANS,)
 #: The plans in their order. A group is the plans of one file. Groups run one after another, so that what a plan of one
 #: makes is offered to the plans of those that follow.
 GROUPS: tuple[Sequence[type[Plan]], ...] = (
+    forms.PLANS,
     hardmax.PLANS,
     arg.PLANS,
     extremes.PLANS,
@@ -43,10 +46,10 @@ class ChooseLowering(RewritePass, frozen=True):
     """Nodes for which there are several lowerings become the one that is fastest by its times, or else its estimated
     cost.
 
-    Where sizes are open, a plan is taken that is no dearer than the unchanged node at every end of their bounds; among
-    several the one with the least product of costs. A node that an imported model has in this form is left alone where
-    no more than the cost model's margin would be saved. A remark keeps all candidates with their costs. A plan that
-    ``only_rules`` names is taken wherever it applies, whatever it costs. The class is the plan's.
+    Without times a plan must be much cheaper than the unchanged node by every calibration, and at every end of the
+    bounds of open sizes; among several that one is taken whose product of costs is least. A remark keeps all candidates
+    with their costs. A plan that ``only_rules`` names is taken wherever it applies, whatever it costs. The class is the
+    plan's.
     """
 
     name: ClassVar[str] = "choose-lowering"
@@ -84,8 +87,8 @@ class _Candidate(Struct, frozen=True):
     """
 
     plan: Plan
-    costs: tuple[float, ...] = ()
     reason: str | None = None
+    costs: tuple[float, ...] = ()
     elsewhere: tuple[float, ...] = ()
     times: tuple[float, ...] = ()
     need: float = 1.0
@@ -111,8 +114,9 @@ class _Chooser:
         self.graph = graph
         self.context = context
         self.index: dict[Operation, list[Plan]] = {}
+        weighs_all = context.options.tuner is not None or context.options.only_rules is not None
         for plan in plans:
-            if isinstance(plan, Standing) or context.wants(plan.name):
+            if isinstance(plan, Standing) or ((weighs_all or plan.is_estimated) and context.wants(plan.name)):
                 for op in plan.roots:
                     self.index.setdefault(op, []).append(plan)
         self.index = {op: found for op, found in self.index.items() if len(found) > 1}
@@ -126,7 +130,7 @@ class _Chooser:
             pending = deque([node])
             while pending:
                 root = pending.popleft()
-                if root.op in self.index and root.graph is self.graph and 0 not in root.operand("x").shape:
+                if root.op in self.index and root.graph is self.graph and _has_elements(root):
                     made = self._visit(root)
                     pending.extend(made)
                     changed |= bool(made)
@@ -134,8 +138,6 @@ class _Chooser:
 
     def _visit(self, node: Node) -> list[Node]:
         """Choose for one node; the nodes that came in its place."""
-        if math.prod([d for d in node.operand("x").shape if isinstance(d, int)]) > _MOST_ELEMENTS:
-            return []
         plans = self.index[node.op]
         if any(plan.looks_around for plan in plans):
             candidates, best = self._weigh(node, plans)
@@ -152,8 +154,7 @@ class _Chooser:
     def _weigh(self, node: Node, plans: Sequence[Plan]) -> tuple[list[_Candidate], _Candidate]:
         """All candidates, and the best of them."""
         places = list(corners(self.graph, node))
-        (standing,) = [plan for plan in plans if isinstance(plan, Standing)]
-        candidates = [self._candidate(plan, node, places, standing) for plan in plans]
+        candidates = [self._candidate(plan, node, places) for plan in plans]
         candidates = self._timed(node, candidates, places) or candidates
         possible = [c for c in candidates if c.reason is None]
         return candidates, _best(possible, forced=self.context.options.only_rules is not None)
@@ -165,7 +166,7 @@ class _Chooser:
         is_open = any(high == math.inf for _, high in ends(self.graph, node).values())
         if tuner is None or is_open or len(possible) == 1 or _is_made(node, self.index[node.op]):
             return []
-        found = [tuner.times(node, possible, at) for at in places]
+        found = [tuner.times([node], possible, at.binding) for at in places]
         if not all(found):
             return []
         out: list[_Candidate] = []
@@ -177,7 +178,7 @@ class _Chooser:
                 out.append(replace(one, reason=one.reason or "it makes the same nodes, or no right ones"))
         return out
 
-    def _candidate(self, plan: Plan, node: Node, corners: Sequence[Sizes], standing: Standing) -> _Candidate:
+    def _candidate(self, plan: Plan, node: Node, corners: Sequence[Sizes]) -> _Candidate:
         if not isinstance(plan, Standing):
             mine = plan.name in node.history.rules and not plan.repeatable
             reason = "it made this node" if mine else plan.applies(node, self.graph)
@@ -185,18 +186,14 @@ class _Chooser:
             if rewrite_class in CLASSES and rewrite_class not in self.context.options.allowed:
                 reason = f"it is a rewrite of class {rewrite_class}, which is not allowed here"
             if reason is not None:
-                return _Candidate(plan, reason=reason)
+                return _Candidate(plan, reason)
         model = self.context.capabilities.costs
-        if model is None:
+        if model is None or not plan.is_estimated:
             return _Candidate(plan)
         work = [plan.steps(node, at) for at in corners]
-        costs = tuple([model.total(steps) for steps in work])
-        others = model.calibrations if standing.calibrated else ()
-        elsewhere = tuple([other.total(steps) for other in others for steps in work])
-        need = 1 / (1 - model.margin) if standing.is_written(node) else 1.0
-        if standing.suffices(node):
-            need = _WIN if max(map(model.count, work)) <= _FEW_NODES else _WIN_OF_MANY
-        return _Candidate(plan, costs, None, elsewhere, need=need)
+        costs, *elsewhere = [[one.total(steps) for steps in work] for one in (model, *model.calibrations)]
+        need = _WIN if max(map(model.count, work)) <= _FEW_NODES else _WIN_OF_MANY
+        return _Candidate(plan, None, tuple(costs), tuple(chain.from_iterable(elsewhere)), need=need)
 
     def _apply(self, node: Node, best: _Candidate) -> list[Node]:
         graph, plan = self.graph, best.plan
@@ -207,7 +204,7 @@ class _Chooser:
             graph.replace_all_uses(old, new)
         graph.erase_dead((node,))
         after = names_after(rewriter.made)
-        text = f"{node.op.name} of {node.operand('x').type}"
+        text = f"{title_of(node) if node.op is OPAQUE else node.op.name} of {node.operand(0).type}"
         self.context.record(plan.name, rewrite_class, text, rewriter.spans, (name,), after)
         return rewriter.made
 
@@ -219,6 +216,12 @@ class _Chooser:
 
         remark = Remark(ChooseLowering.name, reason, node.spans[:1], node_name(node), chosen=True)
         self.context.remarks.append(remark)
+
+
+def _has_elements(node: Node) -> bool:
+    """Return whether its operands have elements, as far as is known, and no more than memory holds."""
+    known = [math.prod([d for d in v.shape if isinstance(d, int)]) for v in node.operands if v is not None]
+    return all(0 < count <= _MOST_ELEMENTS for count in known)
 
 
 def _kind(node: Node) -> Any:
@@ -248,4 +251,6 @@ def _best(possible: Sequence[_Candidate], *, forced: bool) -> _Candidate:
 
 def _is_sound(one: _Candidate, standing: _Candidate) -> bool:
     """Return whether the candidate is by so much cheaper as it must be, for every size and by every calibration."""
-    return all(mine * one.need <= plain for mine, plain in zip(one.figures, standing.figures, strict=True))
+    return bool(one.figures) and all(
+        mine * one.need <= plain for mine, plain in zip(one.figures, standing.figures, strict=True)
+    )

@@ -34,10 +34,6 @@ class SearchAsItStands(Standing):
     """ArgMax of the axes as one, brought together by a transpose where others lie between."""
 
     roots: ClassVar[tuple[Operation, ...]] = (ARGMAX, ARGMIN)
-    calibrated = True
-
-    def suffices(self, node: Node) -> bool:
-        return len(arg_view(node).groups) == 1
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
         view, dtype = arg_view(node), node.operand("x").type.dtype

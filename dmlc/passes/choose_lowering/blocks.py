@@ -37,8 +37,6 @@ from dmlc.passes.choose_lowering.view import View, after, divisor_near, in_piece
 
 #: The block of an axis that others lie behind: reductions over more are slowed down by the cache's ways.
 _STRIDED_BLOCK = 8
-#: Longer ones of such an axis.
-_COARSE_BLOCK = 32
 #: Blocks that lie together have the square root of the axis, but so many elements where there are as many blocks.
 _ROW, _FEWEST = 64, 8
 #: Reshapes that elements gathered from columns need beside arithmetic.
@@ -161,22 +159,6 @@ class FineBlockedArg(BlockedArg):
         return _split(view, view.groups[-1])
 
 
-class CoarseBlockedArg(FineBlockedArg):
-    """An argmax or argmin over axes that are not adjacent, nor the last, takes longer blocks along the last of them.
-
-    Short ones are read out of order where few elements lie behind them, and what is left of many is more to search.
-    """
-
-    name: ClassVar[str] = "coarse-blocked-argmax"
-
-    def divide(self, view: View) -> Blocks | str:
-        if len(view.groups) == 1:
-            return "the axes are adjacent"
-        if view.searched[-1]:
-            return "no axis follows the reduced ones"
-        return _split(view, view.groups[-1], _COARSE_BLOCK)
-
-
 def _block_work(home: DType, blocks: Blocks, sizes: Sequence[int], searching: Searching) -> list[Work]:
     """The reductions, the search of the block, the gather of its elements and the search among them."""
     out: list[Work] = []
@@ -218,15 +200,13 @@ def reduce_step(dtype: DType, shape: Sequence[int], segment: int) -> Step:
     return Step(kernel, dtype, count, count // max(shape[segment], 1), shape[segment] if behind == 1 else behind)
 
 
-def _split(view: View, segment: int, longest: int = _STRIDED_BLOCK) -> Blocks | str:
-    """The segment divided into blocks, which are the only inner segment; so long where others lie behind it."""
+def _split(view: View, segment: int) -> Blocks | str:
+    """The segment divided into blocks, which are the only inner segment."""
     size = view.sizes[segment]
     if not isinstance(size, int):
         return f"{size} is not known, so that it cannot be divided"
-    strided = segment < len(view.sizes) - 1
-    root = math.sqrt(size)
-    most = root if longest == _STRIDED_BLOCK else size / 2
-    length = divisor_near(size, min(longest, most) if strided else max(root, min(_ROW, size / _FEWEST)))
+    strided, root = segment < len(view.sizes) - 1, math.sqrt(size)
+    length = divisor_near(size, min(_STRIDED_BLOCK, root) if strided else max(root, min(_ROW, size / _FEWEST)))
     if length in (1, size):
         return f"{size} cannot be divided"
     return Blocks(view.split(segment, size // length, length), 1)
@@ -282,4 +262,4 @@ def _elements(make: Maker, x: Value, blocks: Blocks, block: Value) -> Value:
     return make(GATHER_ELEMENTS, x, wide, attributes=IndexAttributes(axis=outer))
 
 
-PLANS: Sequence[type[BlockedArg]] = (BlockedArg, FineBlockedArg, CoarseBlockedArg)
+PLANS: Sequence[type[BlockedArg]] = (BlockedArg, FineBlockedArg)

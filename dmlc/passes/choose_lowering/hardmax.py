@@ -43,10 +43,6 @@ class HardmaxAsItStands(Standing):
     """The target's own over one axis; argmax and one_hot over several, with transposes where they stand apart."""
 
     roots: ClassVar[tuple[Operation, ...]] = (HARDMAX,)
-    calibrated = True
-
-    def suffices(self, node: Node) -> bool:
-        return len(axes_of(node)) == 1 and node.operand("x").type.dtype is not f64
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Work]:
         view, dtype = _view(node), node.operand("x").type.dtype

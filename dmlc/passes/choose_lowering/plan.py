@@ -16,6 +16,7 @@ from dmlc.ir import Dim, Graph, Node, Operation, Value, dim_names
 from dmlc.ir.dim import evaluate
 from dmlc.passes.manager import EXACT, PassContext
 from dmlc.passes.node_maker import Maker
+from dmlc.passes.rewrite import M, Miss, Rule
 from dmlc.targets.capabilities import Capabilities
 from dmlc.targets.cost import Cheapest, Step, Work
 
@@ -28,13 +29,13 @@ _MOST_DIMS = 3
 class Sizes:
     """The sizes of dims at one place of their bounds."""
 
-    __slots__ = ("_binding",)
+    __slots__ = ("binding",)
 
     def __init__(self, binding: Mapping[str, int]) -> None:
-        self._binding = binding
+        self.binding: Mapping[str, int] = binding
 
     def __call__(self, dim: Dim) -> int:
-        return dim if isinstance(dim, int) else evaluate(dim, self._binding)
+        return dim if isinstance(dim, int) else evaluate(dim, self.binding)
 
     def of(self, value: Value) -> tuple[int, ...]:
         """The shape of a value."""
@@ -77,9 +78,9 @@ def duration(nanoseconds: float) -> str:
 class Plan(ABC):
     """One lowering of some operations. Its name is the name of a rule, its docstring's first line says what it does.
 
-    It is made for one context. A node that a plan made is offered to the other plans; to the
-    plan itself where it is ``repeatable``, which is for plans that make smaller nodes than they take. One that
-    ``looks_around`` asks what other nodes there are; the others are asked once for all nodes of one kind.
+    It is made for one context. A node that a plan made is offered to the other plans; to the plan itself where it is
+    ``repeatable``, which is for plans that make smaller nodes than they take. One that ``looks_around`` asks what other
+    nodes there are; the others are asked once for all nodes of one kind. One without ``steps`` is taken by times alone.
     """
 
     name: ClassVar[str]
@@ -96,9 +97,13 @@ class Plan(ABC):
     def applies(self, node: Node, graph: Graph) -> str | None:
         """Return the reason why the plan is not possible here; None if it is."""
 
-    @abstractmethod
+    @property
+    def is_estimated(self) -> bool:
+        return type(self).steps is not Plan.steps
+
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Work]:
         """The nodes that it would emit. Called where it applies, for several sizes where some are not known."""
+        raise NotImplementedError
 
     @abstractmethod
     def build(self, node: Node, make: Maker) -> Sequence[Value]:
@@ -110,27 +115,31 @@ class Plan(ABC):
 
 
 class Standing(Plan):
-    """The node as the target's own lowering says it: no rule, always possible.
-
-    Where it is ``calibrated``, a plan must be cheaper by every calibration.
-    """
+    """The node as the target's own lowering says it: no rule, always possible."""
 
     name: ClassVar[str] = "unchanged"
-    calibrated: ClassVar[bool] = False
 
     def applies(self, node: Node, graph: Graph) -> str | None:
         return None
 
-    def suffices(self, node: Node) -> bool:
-        """Return whether it is one node that gives the numbers of all plans: they can be better in their time alone."""
-        return False
-
-    def is_written(self, node: Node) -> bool:
-        """Return whether an imported model has the node in this form."""
-        return node.origin is not None
-
     def build(self, node: Node, make: Maker) -> Sequence[Value]:
         return node.results
+
+
+def judged(rule: Rule[M], match: M, graph: Graph, estimated: Miss | None) -> Miss | None:
+    """The reason against a rule by the times of the nodes that it matches; without times the estimated one."""
+    tuner, rewrite_class = rule.context.options.tuner, rule.class_of(match, graph, rule.context)
+    if tuner is None or rewrite_class not in rule.context.options.allowed:
+        return estimated
+    nodes = sorted({match.root, *match.consumed}, key=list(graph).index)
+    if any(high == math.inf for _, high in ends(graph, *nodes).values()):
+        return estimated
+    classes = {Standing.name: EXACT, rule.name: rewrite_class}
+    found = [tuner.times(nodes, classes, at.binding) for at in corners(graph, *nodes)]
+    if not all(found):
+        return estimated
+    slower = [at for at in found if at.get(rule.name, math.inf) * at["noise"] > at[Standing.name]]
+    return Miss("by its times it is not faster") if slower else None
 
 
 __all__ = ["Cheapest", "Maker", "Plan", "Sizes", "Standing", "Step", "Work"]

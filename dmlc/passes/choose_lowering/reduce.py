@@ -344,20 +344,6 @@ class ReduceInSteps(_SplitReduction):
         return [(segment,) for segment in reversed(self.parts_of(node).groups)]
 
 
-class ReduceOuterInSteps(ReduceInSteps):
-    """A reduction over long axes that are not adjacent becomes reductions of parts, first axes first."""
-
-    name: ClassVar[str] = "reduce-outer-in-steps"
-
-    def why_not(self, node: Node) -> str | None:
-        reason = super().why_not(node)
-        return "all axes are adjacent" if reason is None and len(reduce_view(node).groups) == 1 else reason
-
-    def order(self, node: Node) -> Sequence[Sequence[int]]:
-        segments = groups(self.parts_of(node).groups)
-        return [(axis,) for first, last in segments for axis in reversed(range(first, last))]
-
-
 def row_parts(size: int) -> list[int]:
     """The lengths of the parts of a long row, the one within first."""
     if size <= _LONG:
@@ -450,7 +436,6 @@ PLANS: Sequence[type[Plan]] = (
     ReduceInnerFirst,
     ReduceOuterFirst,
     ReduceInSteps,
-    ReduceOuterInSteps,
     SumBlocksFirst,
     SumByProduct,
     ReduceForPool,

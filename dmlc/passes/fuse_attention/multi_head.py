@@ -18,6 +18,7 @@ from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import RESHAPE, RESHAPES, TRANSPOSE, ReshapeAttributes, TransposeAttributes
 from dmlc.ops.normalize import SOFTMAX
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, is_opaque
+from dmlc.passes.choose_lowering.plan import judged
 from dmlc.passes.fuse_attention.bias import Bias, bias_of, token_rows
 from dmlc.passes.fuse_attention.scores import Weights, scores_of, weights_of, why_not_weights
 from dmlc.passes.fuse_attention.tokens import (
@@ -64,7 +65,7 @@ class MultiHeadAttention(Rule[AttentionMatch]):
     """``softmax(scale * q @ k + bias) @ v`` becomes one ``com.microsoft.MultiHeadAttention``.
 
     ``reassociates``; ``range`` where a mask may hide a whole row, and where a factor of f16 moves behind the product.
-    Only with ``--fuse attention``, and where it saves operators.
+    Where its time is less than its parts'; without times only with ``--fuse attention``, and where it saves operators.
 
     The kernel takes (batch, length, heads * size) and a bias of the shape of the scores (onnxruntime,
     DmlOperatorMultiHeadAttention.cpp). So a bias that broadcasts is expanded. No mask operand is used: what it adds,
@@ -91,13 +92,13 @@ class MultiHeadAttention(Rule[AttentionMatch]):
         return found if found.value is None else sizes_that_are_open(found.value.producer, graph) or found
 
     def check(self, match: AttentionMatch, graph: Graph) -> Miss | None:
-        saved = _saved(match.root, match.found)
+        saved, estimated = _saved(match.root, match.found), None
         if saved < 1:
             more = f"{-saved} more operators than" if saved else "as many operators as"
-            return Miss("its layouts and bias would take {0} the fusion saves", (more,), saves=0)
-        if not self.context.options.fuse:
-            return Miss("--fuse attention would make one operator of it and save {0}", (saved,), saves=saved)
-        return None
+            estimated = Miss("its layouts and bias would take {0} the fusion saves", (more,), saves=0)
+        elif not self.context.options.fuse:
+            estimated = Miss("--fuse attention would make one operator of it and save {0}", (saved,), saves=saved)
+        return judged(self, match, graph, estimated)
 
     def class_of(self, match: AttentionMatch, graph: Graph, context: PassContext) -> str:
         found = match.found

@@ -24,6 +24,7 @@ from dmlc.ops.reduce import (
     reduction_of,
 )
 from dmlc.ops.select import ARGMAX, ARGMIN, TOP_K, ArgAttributes, TopKAttributes
+from dmlc.passes.choose_lowering.plan import judged
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
 from dmlc.passes.node_maker import Maker, dtype_of
 from dmlc.passes.primitives import log_sum_exp
@@ -158,7 +159,7 @@ class TopKBySearch(Rule[Match]):
 
     A search is an argmax or argmin, whose first winner is top_k's. The element found is removed from its row, and the
     elements behind it move up. No value marks it, so rows of -inf, of the lowest integer or with a NaN give k
-    different indices too. How much work it is comes from ``dispatch.json``; these are estimates.
+    different indices too. Without times, how much work it is comes from ``dispatch.json``.
     """
 
     name = "top-k-by-search"
@@ -184,7 +185,7 @@ class TopKBySearch(Rule[Match]):
         if not isinstance(size, int):
             return Miss("axis {0} has a dynamic size: the cost of an argmax over it is not known", (a.axis,), x)
         rows = product([d for i, d in enumerate(x.shape) if i != a.axis])
-        return _no_gain(_top_k(root, size), _searches(root, size), graph, rows)
+        return judged(self, match, graph, _no_gain(_top_k(root, size), _searches(root, size), graph, rows))
 
     def describe(self, match: Match) -> str:
         return f"top_k with k={match.root.attributes_as(TopKAttributes).k}"

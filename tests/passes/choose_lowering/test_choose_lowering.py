@@ -22,7 +22,7 @@ from dmlc.passes.options import Options
 from dmlc.passes.pipeline import default_pipeline
 from dmlc.targets import load_target, target_names
 
-BIG = "dml 1\nmodel m(x: f32[64, 4096]) -> (y: u32[64, 1]) {\n    return argmax(x, axes=[1])\n}\n"
+BIG = "dml 1\nmodel m(x: f32[1024, 4096]) -> (y: u32[1024, 1]) {\n    return argmax(x, axes=[1])\n}\n"
 
 
 @pytest.mark.parametrize("target", target_names())
@@ -54,16 +54,15 @@ def test_without_costs_the_pass_does_nothing() -> None:
 
 
 def test_what_was_chosen_and_what_it_was_chosen_from_is_said() -> None:
-    program = one("argmax", (64, 4096), [1])
+    program = one("argmax", (1024, 4096), [1])
     (remark,) = [r for r in program.remarks if r.chosen]
     assert (remark.rule, remark.node) == ("choose-lowering", "y/ArgMax")
     first, _, others = remark.reason().partition(", rather than ")
     assert first.startswith("blocked-argmax ") and first.endswith(" us")
     assert [part.split(" ")[0] for part in others.split("; ")] == [
-        "unchanged", "fine-blocked-argmax:", "coarse-blocked-argmax:", "inner-first-argmax:",
+        "unchanged", "fine-blocked-argmax:", "inner-first-argmax:",
     ]  # fmt: skip
-    costs = [float(part.split(" ")[-2]) for part in (first, others.split("; ")[0])]
-    assert costs == sorted(costs)
+    assert re.fullmatch(r"unchanged [\d.]+ ms", others.split("; ")[0])
     assert "inner-first-argmax: the axes are adjacent" in others
 
 

@@ -13,6 +13,8 @@ from onnx import TensorProto, helper
 import dmlc
 from tests.rows import each_row
 
+pytestmark = pytest.mark.usefixtures("by_one_calibration")
+
 RNG = np.random.default_rng(0)
 SOFTMAX = {"softmax": dmlc.softmax, "log_softmax": dmlc.log_softmax}
 NORMS = {

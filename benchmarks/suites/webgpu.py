@@ -64,9 +64,16 @@ def webgpu(settings: Settings) -> Iterator[Case]:
 def sums(cases: Sequence[Case], tag: str, variant: str) -> dict[str, float]:
     """The sums over the cases with a tag that all variants ran, by the count, and how many ran wholly on the GPU. A
     case without open sizes is as it is with its sizes fixed."""
-    chosen = [case for case in cases if tag in case.tags and all(_count(case, each, COUNTS[0]) for each in VARIANTS)]
+    chosen = [
+        case for case in cases if tag in case.tags and None not in [_count(case, each, COUNTS[0]) for each in VARIANTS]
+    ]
     out = {name: sum(_count(case, variant, name) or 0 for case in chosen) for name in COUNTS}
     return {**out, "wholly on the GPU": sum(not _count(case, variant, COUNTS[1]) for case in chosen), "of": len(chosen)}
+
+
+def is_broken(case: Case) -> bool:
+    """Return whether ours did not run, or is wrong where the original is right."""
+    return _count(case, OURS, COUNTS[0]) is None or (OURS in case.wrong and ORIGINAL not in case.wrong)
 
 
 def _count(case: Case, variant: str, name: str) -> float | None:

@@ -104,6 +104,7 @@ def test_nothing_of_a_whole_model_runs_on_the_cpu() -> None:
 #: Examples of rules that are left out, with the reason.
 LEFT_OUT = {
     "multi-head-attention": "its shader takes a software driver minutes to compile",
+    "centred-norm": "the reference rounds as much in numbers so far from 0: test_repair_absent compares with f64",
     "exact-mean-of-unknown-rank": "a mean of nothing is not defined for integers",
     **dict.fromkeys(
         ("gather-one-number", "known-size", "shift-log-sum-exp-of-unknown-rank", "truth-of-unknown-rank"),

@@ -23,12 +23,14 @@ from dmlc.runtime.ort_model import ALL, NONE, OrtModel, plain_message
 from dmlc.runtime.runnable import NoEvidence, NotRunnable, RunFailed
 from dmlc.verifying.inputs import Default, Feeds, Interface
 from dmlc.verifying.load_phase import load_phase
+from dmlc.verifying.onnx_bodies import SEEN, with_nans_seen
 from dmlc.verifying.onnx_changes import fed_patches, with_barriers, with_bodies, with_factors, with_patches
 from dmlc.verifying.onnx_defaults import count_values, defaults, optional_specs
 from dmlc.verifying.onnx_interface import element_name, interfaces, is_exotic, kind_of, required_inputs
 from dmlc.verifying.rounding import Noise, places_of_kernels, rounded_sizes, terms_of
 from dmlc.verifying.spread import EXACT_OPS
 from dmlc.verifying.subject import Patch, Subject, TraceStep, op_key
+from dmlc.verifying.undefined import SELECTIONS
 
 #: A model, or where it lies.
 ModelSource: TypeAlias = "ModelProto | str | os.PathLike[str]"
@@ -84,7 +86,7 @@ class OnnxSubject(Subject):
     @cached_property
     def _inside(self) -> ModelProto:
         """The model whose nodes are traced."""
-        return with_bodies(self._model)
+        return with_nans_seen(with_bodies(self._model), SELECTIONS)
 
     def interfaces(self) -> list[Interface]:
         extra = optional_specs(self._model)
@@ -447,8 +449,11 @@ def _step(node: NodeProto, values: dict[str, Any]) -> TraceStep:
         found = [values.get(name) for name in names]
         return tuple([x if isinstance(x, np.ndarray) and x.dtype.kind in "fiub" else None for x in found])
 
-    reads, writes = tuple(_inputs_of(node)), tuple(node.output)
-    return TraceStep(op_key(node.op_type), arrays(reads), arrays(writes), frozenset(_inner_ops(node)), reads, writes)
+    reads, writes = tuple(_inputs_of(node)), tuple([name for name in node.output if not name.endswith(SEEN)])
+    seen = arrays([name for name in node.output if name.endswith(SEEN)])
+    sees_nan = any(x is not None and bool(x.any()) for x in seen)
+    inner = frozenset(_inner_ops(node))
+    return TraceStep(op_key(node.op_type), arrays(reads), arrays(writes), inner, reads, writes, sees_nan)
 
 
 def _is_same(a: Any, b: Any) -> bool:

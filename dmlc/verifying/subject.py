@@ -19,7 +19,8 @@ from dmlc.verifying.rounding import Noise
 class TraceStep:
     """One node that ran: ``op`` in lower case without underscores, so that ``ReduceMax`` of ONNX and ``reduce_max`` of
     the language are one; ``inner`` are the operators of graphs that it runs. Operands that are not numbers are None.
-    ``reads`` and ``writes`` name the values; a fed one has the name of its input."""
+    ``reads`` and ``writes`` name the values; a fed one has the name of its input. ``sees_nan`` is true if a NaN reaches
+    a selection in such a graph."""
 
     op: str
     operands: tuple[Array | None, ...]
@@ -27,6 +28,7 @@ class TraceStep:
     inner: frozenset[str] = frozenset()
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
+    sees_nan: bool = False
 
     def floats(self) -> Iterator[Array]:
         """The operands of a float dtype."""

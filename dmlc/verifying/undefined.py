@@ -24,7 +24,7 @@ _CASTS = frozenset({"cast", "castlike"})
 _QUANTIZATIONS = frozenset({"quantizelinear", "dynamicquantizelinear"})
 _INTEGER_QUOTIENTS = frozenset({"div", "mod", "floordiv"})
 #: Selections for which the winner beside a NaN is unspecified; in ONNX Runtime's own kernels it depends on the order.
-_SELECTIONS = frozenset(
+SELECTIONS = frozenset(
     {
         *("argmax", "argmin", "topk", "hardmax", "reducemax", "reducemin", "max", "min", "clip", "relu", "sign"),
         *("maxpool", "globalmaxpool", "maxroipool", "nonmaxsuppression", "normalizer"),
@@ -122,6 +122,7 @@ class UndefinedElements:
 
 #: The reason of a reduction over nothing.
 OVER_NOTHING = "a reduction over nothing, which ONNX does not define"
+_OTHER_ORDER = "a sum or product overflows in another order"
 #: The longest axis, and the most elements of an array, whose places are all tried.
 _SHORT_AXIS, _SMALL = 16, 128
 
@@ -192,7 +193,9 @@ def divisions_by_zero(step: TraceStep) -> Iterator[UndefinedElements]:
 
 def selects_nan(step: TraceStep) -> bool:
     """Return whether a NaN reaches an operator that selects."""
-    return bool(({step.op} | step.inner) & _SELECTIONS) and any(np.isnan(x).any() for x in step.floats())
+    return step.sees_nan or (
+        bool(({step.op} | step.inner) & SELECTIONS) and any(np.isnan(x).any() for x in step.floats())
+    )
 
 
 def makes_no_turn(step: TraceStep) -> bool:
@@ -368,13 +371,16 @@ def _out_of_range(step: TraceStep, carried: _Carried) -> Iterator[UndefinedEleme
         if pole.any() and step.op not in ("log", "reducelogsum"):
             signs = tuple(_signs(made[pole]))
             yield from _undefined(step, number, pole, "a zero of another sign is divided by", fills=signs)
+        if step.op == "mul" and not carried.summed.isdisjoint(step.writes):  # 0 times a sum of large numbers
+            large = np.logical_or.reduce([_spread_to(made, _is_large(step, x)) for x in operands])
+            places = large & (made == 0)
+            yield from _undefined(step, number, places, _OTHER_ORDER, kind=OVERFLOWED, fills=(0.0, np.nan))
         rest = np.isfinite(made) & _may_overflow(step, operands, made)
         if rest.any():
             x, large = made[rest], _is_large(step, made)[rest]
             infinite = np.copysign(np.inf, x)
             others = (x, infinite, np.where(large, infinite, -infinite), np.where(large, infinite, np.nan))
-            reason = "a sum or product overflows in another order"
-            yield from _undefined(step, number, rest, reason, kind=OVERFLOWED, fills=others)
+            yield from _undefined(step, number, rest, _OTHER_ORDER, kind=OVERFLOWED, fills=others)
             continue
         if step.op in _ROOTS and _squares_vanish(operands[0]):
             reason, ways = "an inner value of the original underflows", _numbers_instead(made)

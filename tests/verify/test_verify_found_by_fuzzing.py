@@ -145,6 +145,13 @@ ROWS: dict[str, tuple[str, dict[str, Any], Any, str, dict[str, Any]]] = {
         "overflowed",
         {"x": [-2, 2, -1, 0.5]},
     ),
+    "a sum of large numbers times 0": (
+        program("x: f32[3, 1]", "y = reduce_sum(x * transpose(x), axes=[0], keepdims=false)"),
+        {"x": [[-2 * HUGE], [0], [-2 * HUGE]]},
+        [INF, NAN, INF],
+        "overflowed",
+        {"x": [[-2], [0], [-2]]},
+    ),
     "how many numbers are equal": (
         """<ir_version: 9, opset_import: ["": 17]> g (float[5, 2] x) => (float[N] y) {
             q = Mul (x, x) m = ReduceMean <axes = [1]> (q) r = Sqrt (m) d = Div (x, r) y = Unique (d) }""",
@@ -161,6 +168,20 @@ ROWS: dict[str, tuple[str, dict[str, Any], Any, str, dict[str, Any]]] = {
         np.array([2]),
         "unspecified",
         {"x": [1, 4, 2]},
+    ),
+    "a NaN inside a loop inside a branch": (
+        """<ir_version: 9, opset_import: ["": 17]>
+        g (bool c, int64 n, float[3] x) => (int64 y) <float[3] z = {0, 0, 0}> {
+            y = If (c) <
+                then_branch = t () => (int64 a) {
+                    s = Loop (n, c) <body = b (int64 i, bool k) => (bool k2, int64 o) {
+                        k2 = Identity (k) r = Sqrt (x) o = ArgMax <axis = 0, keepdims = 0> (r) }>
+                    a = ReduceMax <keepdims = 0> (s) },
+                else_branch = e () => (int64 d) { d = ArgMax <axis = 0, keepdims = 0> (z) }> }""",
+        {"c": np.array(True), "n": np.array(2), "x": [-1, 4, 2]},
+        np.array(2),
+        "unspecified",
+        {"c": np.array(True), "n": np.array(2), "x": [1, 4, 2]},
     ),
     "a loop that makes no turn": (
         """<ir_version: 9, opset_import: ["": 17]> g (int64 n, bool c, float[2] x) => (float y) {

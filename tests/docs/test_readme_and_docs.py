@@ -101,6 +101,15 @@ def test_the_picture_is_of_a_real_run(tmp_path: Path) -> None:
     assert out.read_text() == (ROOT / "docs" / "digits.svg").read_text(), "run: python docs/picture.py"
 
 
+def anchors(text: str) -> set[str]:
+    """The names of the headings of a page that GitHub and the site have both."""
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    plain = [
+        re.sub(r"[^\w\s-]", "", re.sub(r"\[(.*?)\]\(.*?\)", r"\1", heading)).strip().lower() for heading in headings
+    ]
+    return {heading.replace(" ", "-") for heading in plain} & {re.sub(r"[-\s]+", "-", heading) for heading in plain}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_links_lead_somewhere_and_codes_exist(page: Path) -> None:
     import dmlc.diagnostics.catalogue  # noqa: F401  (fills CODES)
@@ -108,6 +117,8 @@ def test_links_lead_somewhere_and_codes_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#:]+)\)", text):
         assert (page.parent / target).exists(), target
+    for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", text):
+        assert anchor in anchors((page.parent / target if target else page).read_text(encoding="utf-8")), anchor
     for code in re.findall(r"\b[EWI]0\d{3}\b", text):
         assert code in CODES, code
 

@@ -11,7 +11,7 @@ from dmlc.ops import FAMILIES
 from dmlc.ops.pages import AttributeLine, OperationPage, describe
 from dmlc.passes.inventory import RuleFacts, all_rules
 from tools.site.operation_examples import example_program
-from tools.site.writing import Pages, code, console, document, empty_folder, fence, plain, table
+from tools.site.writing import Pages, code, console, document, empty_folder, facts, fence, plain, table
 
 assert catalogue, "importing the catalogue declares the codes"
 _FAMILIES = {
@@ -71,7 +71,7 @@ def _rule_page(rule: RuleFacts) -> str:
     ways = "none: the target needs it" if not rule.optional else code(f"--skip-rule {rule.name}")
     rows = [["class", class_text(rule)], ["passes", ", ".join(rule.passes)], ["to leave it out", ways]]
     rows.append(["all rules", "[the list](index.md)"])
-    text = f"# Rule {rule.name}\n\n{found['summary']}\n\n{table(('', ''), rows)}"
+    text = f"# Rule {rule.name}\n\n{found['summary']}\n\n{facts(rows)}"
     if found["conditions"]:
         text += f"\n{found['conditions']}\n"
     if found["example"] is None:
@@ -133,7 +133,7 @@ def _operation_page(page: OperationPage) -> str:
         rows.append(["results", ", ".join(page.results)])
     rows += [[key, note] for key, note in page.notes.items()]
     rows.append(["all operations", "[the list](index.md)"])
-    text += table(("", ""), [*rows, ["source", page.source]] if page.source else rows)
+    text += table(("part", "meaning"), [*rows, ["source", page.source]] if page.source else rows)
     program = example_program(page.name)
     with empty_folder() as folder:
         folder.joinpath("example.dml").write_text(program, encoding="utf-8")

@@ -19,7 +19,7 @@ from dmlc.targets.target import load_data
 from tools.fault_models import FACTS
 from tools.generated_files import write_or_compare
 from tools.site.sources import ROOT
-from tools.site.writing import Pages, choice, code, console, empty_folder, fence, table
+from tools.site.writing import Pages, choice, code, console, empty_folder, facts, fence, table
 
 _EFFECTS = {
     "fails": "the session is not created",
@@ -175,7 +175,7 @@ def fault_list() -> str:
 
 def _fault_page(row: Mapping[str, Any]) -> str:
     nodes = row["operators"].replace("*", "Every node").replace(" ", ", ")
-    text = f"# {nodes} on DirectML: {_EFFECTS[row['effect']]} ({row['id']})\n\n{table(('', ''), fault_rows(row))}"
+    text = f"# {nodes} on DirectML: {_EFFECTS[row['effect']]} ({row['id']})\n\n{facts(fault_rows(row))}"
     if row["id"] not in FACTS:
         return text
     model, _ = FACTS[row["id"]]()

@@ -24,6 +24,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
 
 
+def facts(rows: Sequence[Sequence[str]]) -> str:
+    """Return a table of names and what they are; the first is its head."""
+    return table(rows[0], rows[1:])
+
+
 def fence(text: str, language: str = "") -> str:
     """Return a block of code."""
     return f"```{language}\n{text.rstrip()}\n```\n"

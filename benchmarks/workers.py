@@ -17,7 +17,7 @@ import numpy as np
 import dmlc
 
 MODEL = Path(__file__).parent.parent / "examples" / "02_head_on_a_model" / "model.dml"
-BLOCK, BLOCKS, ROUNDS = 16, 12, 5
+BLOCK, BLOCKS, ROUNDS = 16, 12, 12
 
 
 def answers(block: Any, runner: Any) -> Any:
@@ -58,7 +58,8 @@ def ways(program: Any, photos: Any) -> dict[str, Callable[[], Any]]:
         found[f"joblib, {workers} workers of 1 thread"] = partial(by_joblib, pool, blocks, runner)
         client = Client(LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0"))
         split = client.persist(array.from_array(photos, chunks=(BLOCK, *photos.shape[1:])))
-        lazy = split.map_blocks(answers, runner, drop_axis=(1, 2, 3), dtype=bool, meta=np.empty(0, bool))
+        sent = client.scatter(runner, broadcast=True)
+        lazy = split.map_blocks(answers, sent, drop_axis=(1, 2, 3), dtype=bool, meta=np.empty(0, bool))
         found[f"dask, {workers} workers of 1 thread"] = partial(by_dask, client, lazy)
     return found
 

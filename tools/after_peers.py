@@ -38,7 +38,7 @@ from tools.result_comparison import differences
 _LIMIT = 120
 #: Inputs are compared as they are, and so much smaller: an epsilon of 1e-8 under a root or a logarithm decides then.
 _SCALES = (1.0, 1e-6, 0.0)
-#: What is smaller than this and is added is there for numbers that are as small.
+#: A smaller summand is there for numbers that are as small.
 _EPSILON = 1e-5
 #: By domain and name, as ``operators`` counts.
 _ATTENTION = frozenset((":Attention", "com.microsoft:Attention", "com.microsoft:MultiHeadAttention"))

@@ -95,7 +95,8 @@ class TimedLowerings:
         self._is_over = not options.tune
         self._forced: dict[_Key, str] = {}
         self._rows: dict[_Key, TimedOperation] = {}
-        self._classes: dict[_Key, dict[str, str]] = {}  # all that passes asked for
+        #: Of each lowered operation, all that passes asked for.
+        self._classes: dict[_Key, dict[str, str]] = {}
         self._measured: set[_Key] = set()
         self._left: set[_Key] = set()
         self._backend = _backend(options.target)

@@ -15,7 +15,7 @@ from dmlc.ir import Graph, Node, Operation
 from dmlc.ir.history import CLASSES
 from dmlc.ops.node_name import node_name, title_of
 from dmlc.ops.opaque import OPAQUE
-from dmlc.passes.choose_lowering import arg, extremes, forms, hardmax, log_sum_exp, norm, reduce, softmax
+from dmlc.passes.choose_lowering import arg, extremes, forms, hardmax, parts, reduce
 from dmlc.passes.choose_lowering.plan import Maker, Plan, Sizes, Standing, corners, ends, spanned
 from dmlc.passes.manager import REASSOCIATES, PassContext, Remark
 from dmlc.passes.rewrite import Match, RewritePass, Rewriter, Rule, names_after
@@ -28,7 +28,7 @@ _MOST_ELEMENTS = 2**48
 _WIN, _FEW_NODES, _WIN_OF_MANY = 1.5, 12, 3.0
 
 #: Plans whose parts are brought to their canonical form before the others see them.
-FIRST: tuple[Sequence[type[Plan]], ...] = (log_sum_exp.PLANS,)
+FIRST: tuple[Sequence[type[Plan]], ...] = (parts.LOG_SUM_EXP,)
 #: The plans in their order. A group is the plans of one file. Groups run one after another, so that what a plan of one
 #: makes is offered to the plans of those that follow.
 GROUPS: tuple[Sequence[type[Plan]], ...] = (
@@ -36,8 +36,7 @@ GROUPS: tuple[Sequence[type[Plan]], ...] = (
     hardmax.PLANS,
     arg.PLANS,
     extremes.PLANS,
-    softmax.PLANS,
-    norm.PLANS,
+    parts.PLANS,
     reduce.PLANS,
 )
 

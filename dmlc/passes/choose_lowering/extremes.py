@@ -10,18 +10,8 @@ from dmlc.ops.move import RESHAPE
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, ReduceAttributes
 from dmlc.passes.choose_lowering.blocks import PLANS as BLOCKED
 from dmlc.passes.choose_lowering.blocks import Blocks, extreme_of_blocks, reduce_step
-from dmlc.passes.choose_lowering.plan import Maker, Plan, Sizes, Standing, Step, Work
-from dmlc.passes.choose_lowering.reduce import reduce_view
-
-
-class ExtremeAsItStands(Standing):
-    """One reduction, or one for each group of axes."""
-
-    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_MAX, REDUCE_MIN)
-
-    def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
-        view = reduce_view(node)
-        return _chain(node, list(view.at(sizes)), view.groups)
+from dmlc.passes.choose_lowering.plan import Maker, Plan, Sizes, Step, Work
+from dmlc.passes.choose_lowering.reduce import ReduceAsItStands, reduce_view
 
 
 class ExtremeOfBlocks(Plan):
@@ -46,8 +36,13 @@ class ExtremeOfBlocks(Plan):
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Work]:
         blocks = self._blocks(node)
         assert blocks is not None
+        dtype = node.operand("x").type.dtype
         shape = [1 if i in blocks.inner else size for i, size in enumerate(blocks.view.at(sizes))]
-        return [*_chain(node, shape, blocks.outer), Step("Reshape", node.operand("x").type.dtype)]
+        out = [Step("Reshape", dtype)]
+        for i in reversed(blocks.outer):
+            out.append(reduce_step(dtype, shape, i))
+            shape[i] = 1
+        return out
 
     def build(self, node: Node, make: Maker) -> Sequence[Value]:
         blocks = self._blocks(node)
@@ -74,13 +69,4 @@ def _reduces(user: Node, node: Node, blocks: Blocks) -> bool:
     return made and user.op is node.op and user.attributes == record
 
 
-def _chain(node: Node, shape: list[int], segments: Sequence[int]) -> list[Step]:
-    dtype = node.operand("x").type.dtype
-    out = []
-    for i in reversed(segments):
-        out.append(reduce_step(dtype, shape, i))
-        shape[i] = 1
-    return out
-
-
-PLANS: Sequence[type[Plan]] = (ExtremeAsItStands, ExtremeOfBlocks)
+PLANS: Sequence[type[Plan]] = (ReduceAsItStands, ExtremeOfBlocks)

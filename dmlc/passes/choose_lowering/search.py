@@ -17,7 +17,6 @@ from dmlc.passes.choose_lowering.view import CACHED, View, after, spread, view_o
 from dmlc.targets.capabilities import Capabilities
 from dmlc.targets.needed_kernels import VALUE_FLOAT_FIRST
 
-#: The reduction that finds what a search looks for.
 #: More numbers than this are counted at run time rather than written into the model.
 _MOST_WRITTEN = 4096
 #: So many places that each element lies in a line of memory of its own.

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from dmlc.passes.fold_constants.arithmetic import (
     CastChain,
+    CastOfFill,
     ChoiceByProducts,
     DifferentTruths,
     Idempotent,
@@ -70,6 +71,7 @@ class FoldConstants(RewritePass, frozen=True):
             ChoiceByProducts,
             SameCast,
             CastChain,
+            CastOfFill,
             Inverse,
             Idempotent,
             WithinBounds,

@@ -22,6 +22,7 @@ from dmlc.ops.index import FULL, FullAttributes
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import CONCAT, EXPAND, ConcatAttributes, ExpandAttributes
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
+from dmlc.passes.node_maker import Maker
 from dmlc.passes.patterns import both_ways, made_by
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, consumed_elsewhere, used_elsewhere
 
@@ -51,7 +52,7 @@ class NeutralOperand(_Replace):
 
     name = "neutral-operand"
     roots: ClassVar[tuple[Operation, ...]] = (MUL, DIV, POW, ADD, SUB)
-    fed_by: ClassVar[Collection[Operation]] = (CONSTANT,)
+    fed_by: ClassVar[Collection[Operation]] = (CONSTANT, FULL)
 
     def match(self, node: Node, graph: Graph) -> ReplacedMatch | None:
         left, right = node.operand("a"), node.operand("b")
@@ -79,7 +80,10 @@ def _is_neutral(op: Operation, value: Value) -> bool:
 
 
 def _is_all(value: Value | None, wanted: int) -> bool:
-    """Return whether a value is a constant of that number alone."""
+    """Return whether a value is that number alone: a constant, or integers that are filled in."""
+    filled = made_by(value, FULL)
+    if value is not None and filled is not None and value.type.dtype.is_integer:
+        return filled.attributes_as(FullAttributes).value == wanted
     data = constant_of(value)
     if data is None or not 0 < data.array.size <= _MOST_ELEMENTS:
         return False
@@ -92,7 +96,7 @@ class ProductWithZero(Rule[Match]):
 
     name = "product-with-zero"
     roots: ClassVar[tuple[Operation, ...]] = (MUL,)
-    fed_by: ClassVar[Collection[Operation]] = (CONSTANT,)
+    fed_by: ClassVar[Collection[Operation]] = (CONSTANT, FULL)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         is_known = node.result.type.dtype.is_integer and node.result.type.is_static
@@ -258,6 +262,22 @@ class SameCast(_Replace):
     def match(self, node: Node, graph: Graph) -> ReplacedMatch | None:
         x = node.operand("x")
         return ReplacedMatch(node, value=x) if x.type.dtype is node.attributes_as(CastAttributes).to else None
+
+
+class CastOfFill(Rule[Match]):
+    """A cast of a tensor that is filled with a truth or an integer fills it with the number. ``exact``."""
+
+    name = "cast-of-fill"
+    roots: ClassVar[tuple[Operation, ...]] = (CAST,)
+    fed_by: ClassVar[Collection[Operation]] = (FULL,)
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        filled = made_by(node.operand("x"), FULL)
+        is_known = filled is not None and isinstance(filled.attributes_as(FullAttributes).value, (bool, int))
+        return Match(node) if is_known and not node.operand("x").type.dtype.is_float else None
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        return [Maker(rewriter).cast(match.root.operand("x"), match.root.result.type.dtype)]
 
 
 class Inverse(_Replace):

@@ -88,6 +88,10 @@ class OnnxSubject(Subject):
         """The model whose nodes are traced."""
         return with_nans_seen(with_bodies(self._model), SELECTIONS)
 
+    @cached_property
+    def _is_rounded_otherwise(self) -> bool:
+        return any(node.op_type in _ROUNDED_OTHERWISE for node in all_nodes(self._model.graph.node))
+
     def interfaces(self) -> list[Interface]:
         extra = optional_specs(self._model)
         promised = promised_in({entry.key: entry.value for entry in self._model.metadata_props})
@@ -112,7 +116,7 @@ class OnnxSubject(Subject):
         return dict(self._open(list(names), {}, {}, pruned=False).types)
 
     def run_optimized(self, feeds: Feeds, without: Sequence[str] = ()) -> dict[str, Any] | None:
-        if self._backend or any(node.op_type in _ROUNDED_OTHERWISE for node in all_nodes(self._model.graph.node)):
+        if self._backend or self._is_rounded_otherwise:
             return None
         key = ("optimized", *without)
         if key not in self._others:

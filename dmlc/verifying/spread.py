@@ -21,7 +21,7 @@ from dmlc.verifying.tolerance import REASSOCIATES
 _FIRST, _TIMES, _FURTHER = 2, 8, 8
 #: The number of samples if something jumps, and the first ones explain half of what differs or few elements do: which
 #: of many equal elements is the first takes more of them to see.
-_TIMES_OF_JUMPS, _FEW = 40, 4
+_TIMES_OF_JUMPS, _FEW = (16, 40), 4
 
 #: Larger exponents are not sure to be integers, nor odd or even.
 _EXACT_EXPONENT = 64
@@ -109,7 +109,7 @@ class ResultSpread:
     def holds(self, a: Array, b: Any, places: Array) -> bool:
         """Return whether the elements of ``b`` at the places are within the spread of ``a``, which more samples only
         widen."""
-        for times in (_FIRST, _TIMES, _TIMES_OF_JUMPS):
+        for times in (_FIRST, _TIMES, *_TIMES_OF_JUMPS):
             self._grow(times)
             inside = self.within(a, b)[places]
             if inside.all():

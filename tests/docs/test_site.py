@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import pytest
 
 from dmlc.diagnostics import CODES
+from dmlc.ops import OPERATIONS
 from dmlc.passes.inventory import all_rules
+from dmlc.targets.target import load_data
+from tools.site import language_pages, target_pages
 from tools.site.__main__ import build_site, expanded, write_pages
+from tools.site.names import linked_names
 from tools.site.sources import ROOT, copied, copy_sources, linked
 
+FAULTS = load_data("dml_ep")["failures"]
+LINKED = ("reference/codes/W0601.md", "reference/faults/gelu.md", "reference/commands/check.md")
 #: Fields of an element that make a browser load something.
 _LOADED = re.compile(r"<(?:script|img|link|iframe|source)\b[^>]*\b(?:src|href)=[\"']?((?:https?:)?//[^\"'> ]*)")
 
@@ -29,6 +35,31 @@ def test_links_follow_pages_and_leave_nothing_that_is_not_on_the_site() -> None:
     code = "```\n[e](../CHANGELOG.md)\n```\n"
     expected = "[a](changelog.md) [b](costs.md#x) c (`tools/__init__.py` in the repository) [d](https://x.org)\n"
     assert linked(prose + code, "docs/verify.md", "verify.md") == expected + code
+
+
+def test_generated_pages_have_an_example_and_its_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one declaration of each kind; the build writes all of them."""
+    monkeypatch.setattr(language_pages, "CODES", {"E0301": CODES["E0301"]})
+    monkeypatch.setattr(language_pages, "all_rules", lambda: [r for r in all_rules() if r.name == "known-choice"])
+    monkeypatch.setattr(language_pages, "FAMILIES", {"Selection": [OPERATIONS["argmax"]]})
+    monkeypatch.setattr(target_pages, "load_data", lambda name: {"failures": [f for f in FAULTS if f["id"] == "gelu"]})
+    makers = (
+        language_pages.code_pages,
+        language_pages.rule_pages,
+        language_pages.operation_pages,
+        target_pages.fault_pages,
+    )
+    pages = {PurePath(name).stem: text for make in makers for name, text in make().items() if "index" not in name}
+    assert "$ dmlc check example.dml\nerror[E0301]: axis 4 does not exist" in pages["E0301"]
+    assert (
+        "applies: a/Where -> nothing" in pages["known-choice"] and "--skip-rule known-choice" in pages["known-choice"]
+    )
+    assert "y  u32[2, 1]  [[2], [2]]" in pages["argmax"]
+    assert (
+        "# Gelu on DirectML: runs on the CPU (gelu)" in pages["gelu"] and "$ dmlc check fault.onnx\n" in pages["gelu"]
+    )
+    linked = linked_names("See W0601, `gelu` and `dmlc check`.", "index.md", dict.fromkeys(LINKED, ""))
+    assert linked == f"See [W0601]({LINKED[0]}), [`gelu`]({LINKED[1]}) and [`dmlc check`]({LINKED[2]})."
 
 
 def test_each_page_of_the_repository_is_in_the_navigation(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from dmlc.diagnostics import Source
 from dmlc.ir import Array, Graph
 from dmlc.runtime.graph_model import GraphModel
 from dmlc.runtime.ort_model import ALL, NONE, OrtModel
+from dmlc.runtime.runnable import RunFailed
 
 #: The distance that floats of each dtype may be apart: of the element, and of the largest element.
 #:
@@ -83,6 +84,15 @@ def run(
     model = what if isinstance(what, ModelProto) else what.to_onnx()
     level = ALL if on == "optimized" else NONE
     return OrtModel(model, level=level, threads=1).run(given, wanted)
+
+
+def refusal(model: ModelProto) -> str:
+    """The message that ONNX Runtime refuses a model with; empty where it loads."""
+    try:
+        OrtModel(model, threads=1)
+    except RunFailed as error:
+        return str(error)
+    return ""
 
 
 def program_of(what: Runs) -> dmlc.Program:

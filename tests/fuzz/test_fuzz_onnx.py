@@ -19,10 +19,10 @@ REGRESSIONS = sorted((Path(__file__).parents[1] / "regressions").glob("*.onnxtxt
 
 
 #: Models with noop_with_empty_axes and without axes, of which ONNX Runtime 1.23 reduces all.
-LATER = (8, 89) if ONNX_RUNTIME < (1, 24) else ()
+LATER = (8,) if ONNX_RUNTIME < (1, 24) else ()
 
 
-@pytest.mark.parametrize("start", range(0, 100, 20))
+@pytest.mark.parametrize("start", range(0, 40, 20))
 def test_random_models(start: int) -> None:
     seeds = [seed for seed in range(start, start + 20) if seed not in LATER]
     found = [f"seed {seed}: {f}" for seed in seeds for f in failures(generate(seed), seed)]

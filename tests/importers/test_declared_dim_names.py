@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import onnxruntime
 import pytest
-from onnx import ModelProto, parser
+from onnx import parser
 
 import dmlc
+from tests.kit import run
 
 _BODIES = {
     "formal of a loop": "y = Loop (n, c, s) <body = b (int64 i, bool ci, float[NAME] v) => (bool co, float[q] o)"
@@ -36,15 +36,9 @@ def test_a_size_without_a_name_is_not_one_named_in_a_body(body: str, number: int
         "s": np.ones(1, np.float32),
     }
     emitted = dmlc.compile(model, target="onnx").to_onnx()
-    expected, found = _run(model, feeds), _run(emitted, feeds)
+    (expected,), (found,) = run(model, feeds).values(), run(emitted, feeds).values()
     assert expected.shape == (3,)
     assert np.array_equal(expected, found)
-
-
-def _run(model: ModelProto, feeds: dict[str, np.ndarray]) -> np.ndarray:
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    (out,) = session.run(None, feeds)
-    return np.asarray(out)
 
 
 def test_dims_of_a_function_are_its_own() -> None:
@@ -66,6 +60,5 @@ def test_dims_of_a_function_are_its_own() -> None:
         "t": np.ones(1, np.float32),
     }
     emitted = dmlc.compile(model, target="onnx").to_onnx()
-    session = onnxruntime.InferenceSession(emitted.SerializeToString(), providers=["CPUExecutionProvider"])
-    found = session.run(None, {info.name: feeds[info.name] for info in session.get_inputs()})
-    assert [array.shape for array in found] == [(3,), (4,)]
+    found = run(emitted, {info.name: feeds[info.name] for info in emitted.graph.input})
+    assert [array.shape for array in found.values()] == [(3,), (4,)]

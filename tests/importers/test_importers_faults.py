@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import onnx
-import onnxruntime
 import pytest
 from onnx import ModelProto, TensorProto, helper, parser
 
 import dmlc
 from dmlc.cli.main import main
 from dmlc.diagnostics import DmlcError
+from tests.kit import refusal
 from tests.rows import each_row
 from tests.versions import ONNX_RUNTIME
 from tools.broken_nodes import compared
@@ -24,18 +24,6 @@ def model(body: str, inputs: str = X, opset: int = 17, result: str = "float y", 
     made = parser.parse_model(text)
     made.graph.output[0].type.tensor_type.ClearField("shape")
     return made
-
-
-def refusal(made: ModelProto) -> str:
-    """The message that ONNX Runtime refuses a model with; empty where it loads."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    try:
-        onnxruntime.InferenceSession(made.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # errors of its bindings have no common class
-        return str(error)
-    return ""
 
 
 IMAGE = "float[1,2,8,8] x"
@@ -251,9 +239,9 @@ def test_check_refuses_what_does_not_load(tmp_path: object, capsys: pytest.Captu
 @pytest.mark.emits_invalid("it compiles broken models")
 def test_what_runs_is_not_refused_and_what_does_not_load_is() -> None:
     """Node tests broken in one way each: rank, size, element type, attribute, operands (a fixed part of them)."""
-    right, over, missed = compared(one_in=120)
+    right, over, missed = compared(one_in=240)
     assert (over, missed) == ([], [])
-    assert right > 200
+    assert right > 100
 
 
 def test_a_number_that_is_no_element_type_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

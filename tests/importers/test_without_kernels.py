@@ -10,6 +10,7 @@ import onnxruntime
 from onnx import parser
 
 import dmlc
+from tests.kit import run
 from tests.rows import each_row
 
 RNG = np.random.default_rng(5)
@@ -106,7 +107,7 @@ def test_exact_ones_keep_every_bit(name: str) -> None:
     source, feeds = model(name), MODELS[name][4]
     program = dmlc.compile(source, exact=True)
     assert places(program) == {"provider"}
-    (wanted,) = onnxruntime.InferenceSession(source.SerializeToString()).run(None, feeds)
+    (wanted,) = run(source, feeds).values()
     assert np.array_equal(program.run(feeds, backend="cpu")["y"], wanted)
 
 
@@ -147,7 +148,7 @@ def test_a_definition_inside_a_branch() -> None:
     program = dmlc.compile(source)
     for c in (True, False):
         feeds = {"x": ROWS, "c": np.array(c)}
-        (wanted,) = onnxruntime.InferenceSession(source.SerializeToString()).run(None, feeds)
+        (wanted,) = run(source, feeds).values()
         assert np.array_equal(program.run(feeds, backend="cpu")["y"], wanted)
     assert not [row.op for row in program.placement().nodes if row.op.startswith("ai.onnx.ml")]
 
@@ -170,9 +171,7 @@ def test_models_of_every_old_opset_compile_with_the_same_numbers(node: str, opse
     assert places(program) == {"provider"}
     emitted = program.to_onnx()
     assert not dmlc.compile(emitted, target="directml").ledger
-    (found,), (expected,) = (
-        onnxruntime.InferenceSession(m.SerializeToString()).run(None, {"x": ROWS}) for m in (emitted, model)
-    )
+    (found,), (expected,) = (run(m, x=ROWS).values() for m in (emitted, model))
     np.testing.assert_allclose(found, expected, rtol=4 * np.finfo(np.float32).eps)
 
 

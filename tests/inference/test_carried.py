@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 
 import dmlc
@@ -20,6 +19,7 @@ from dmlc.onnx_schema.schemas import TYPE_NAMES, find_schema
 from dmlc.ops.call import CallSite
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.targets import load_target
+from tests import kit
 from tests.rows import each_row
 
 SOURCE = Source("test.dml", "y = onnx.Name(x)")
@@ -61,9 +61,7 @@ class Call:
         return model
 
     def run(self) -> list[np.ndarray]:
-        ready = onnxruntime.InferenceSession(self.model().SerializeToString(), providers=["CPUExecutionProvider"])
-        out: list[np.ndarray] = ready.run(None, self.feeds)
-        return out
+        return list(kit.run(self.model(), self.feeds).values())
 
     def reference(self) -> list[np.ndarray]:
         assert self.node.op.reference is not None

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import ModelProto, NodeProto, TensorProto, helper, shape_inference
 
 from dmlc.onnx_schema.moves.draft import KnownValues
 from dmlc.onnx_schema.versions import move
+from tests import kit
 
 #: Size, kernel, stride, both pads, dilation, auto_pad: of each axis.
 AXES = [
@@ -48,9 +48,7 @@ def model(nodes: list[NodeProto], shapes: dict[str, tuple[int, ...]], opset: int
 
 
 def run(made: ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
-    session = onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
-    out: list[np.ndarray] = session.run(None, feeds)
-    return out
+    return list(kit.run(made, feeds).values())
 
 
 @pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "LpPool"])

@@ -8,12 +8,12 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from dmlc.onnx_schema.moves.draft import KnownValues
 from dmlc.onnx_schema.versions import ROWS, Moved, move
+from tests import kit
 from tests.rows import each_row
 
 RNG = np.random.default_rng(3)
@@ -72,12 +72,7 @@ def tensor_type(array: np.ndarray) -> Any:
 
 
 def session(model: ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
-    ready = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    out: list[np.ndarray] = ready.run(None, feeds)
-    return out
+    return list(kit.run(model, feeds).values())
 
 
 def case(

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import onnxruntime
 from onnx import ModelProto, TensorProto, helper, numpy_helper, shape_inference
 
 import dmlc
+from tests import kit
 
 #: Batch, heads, lengths of query and key, size of a head.
 B, N, S, T, H = 2, 4, 5, 7, 8
@@ -118,11 +118,7 @@ def fused(model: ModelProto, **options: Any) -> tuple[ModelProto, list[str], lis
 
 
 def run(model: ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    out: list[np.ndarray] = session.run(None, feeds)
-    return out
+    return list(kit.run(model, feeds).values())
 
 
 def same_numbers(model: ModelProto, made: ModelProto, feeds: dict[str, np.ndarray]) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pass_helpers as h
 
 from dmlc.codegen.onnx import emit
@@ -20,6 +19,7 @@ from dmlc.passes.legalize import Legalize
 from dmlc.passes.lower_hardmax import LowerHardmax
 from dmlc.passes.manager import PassContext, PassManager
 from dmlc.targets import load_target
+from tests.kit import run
 
 ALLOWED = {"exact": h.CLASSES[:1], "default": h.CLASSES[:2], "range": h.CLASSES}
 
@@ -55,13 +55,7 @@ def operators(graph: Graph, target: str = "directml", opset: int = 21) -> list[s
 
 def run_cpu(graph: Graph, feeds: dict[str, np.ndarray], opset: int = 21) -> list[Any]:
     """The results of ONNX Runtime's CPU provider for the graph as it is."""
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = 1
-    data = model_of(graph.clone(), opset=opset).SerializeToString()
-    session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-    out: list[Any] = session.run(None, feeds)
-    return out
+    return list(run(model_of(graph.clone(), opset=opset), feeds).values())
 
 
 def hard_inputs(shape: Sequence[int], dtype: Any = np.float32) -> list[np.ndarray]:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import parser
 
 import dmlc
+from tests.kit import run
 from tests.rows import each_row
 from tests.versions import NEEDS_EXACT_LAYER_NORM
 
@@ -66,13 +66,6 @@ def read(head: str, weights: str, body: str, axes: str, opset: int = 17) -> onnx
     return parser.parse_model(text)
 
 
-def run(model: onnx.ModelProto, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return np.asarray(session.run(None, {"x": x})[0])
-
-
 def expected(plane: Any, scale: float, bias: float) -> tuple[np.ndarray[Any, Any], float]:
     """The normalized plane in f64, and how far roundings of its elements to f32 may move it."""
     numbers = plane.astype(np.float64)
@@ -104,7 +97,7 @@ def test_planes(form: str, sizes: tuple[int | str, int | str], turn: int) -> Non
         for centre in (0.0, 1.0, -300.0, 19000.3):
             x = (centre + generator.standard_normal((3, 4, height, width))).astype(np.float32)
             x[1] = centre
-            y = run(made, x)
+            y = run(made, x=x)["y"]
             for image, channel in np.ndindex(3, 4):
                 want, slack = expected(x[image, channel], SCALE[channel], BIAS[channel])
                 assert np.abs(y[image, channel] - want).max() <= slack, (centre, image, channel)
@@ -120,7 +113,7 @@ def test_rows(form: str, count: int | str, target: str) -> None:
     for width in (1, 2, 5) if count == "C" else (count,):
         for centre in (0.0, 1.0, -300.0):
             x = (centre + generator.standard_normal((3, int(width)))).astype(np.float32)
-            y = run(made, x)
+            y = run(made, x=x)["y"]
             for row in range(3):
                 want, slack = expected(x[row], 2.0, 0.3)
                 assert np.abs(y[row] - want).max() <= slack, (centre, row)

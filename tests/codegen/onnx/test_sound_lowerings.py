@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnxruntime
 
 import dmlc
 from dmlc.ir import DTYPES, INDEX, DType
 from dmlc.ir.dtype import u64
+from tests.kit import run
 from tests.rows import each_row
 
 
@@ -20,9 +20,8 @@ def compiled(body: str, inputs: str) -> dmlc.Program:
 
 
 def computed(program: dmlc.Program, feeds: dict[str, Any]) -> np.ndarray:
-    session = onnxruntime.InferenceSession(program.to_bytes("onnx"), providers=["CPUExecutionProvider"])
-    (result,) = session.run(None, feeds)
-    return np.asarray(result)
+    (result,) = run(program, feeds, on="optimized").values()
+    return result
 
 
 @each_row("dtype", DTYPES, ids=str)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 
 import dmlc
+from tests.kit import run
 
 GATES = {"GRU": 3, "LSTM": 4, "RNN": 1}
 FILL = "s = Shape <start = 1, end = 2> (x) c = Concat <axis = 0> (one, s, four)"
@@ -36,15 +36,10 @@ def states_of(model: onnx.ModelProto) -> list[str]:
     rng = np.random.default_rng(0)
     sizes = {i.name: [d.dim_value or 2 for d in i.type.tensor_type.shape.dim] for i in model.graph.input}
     feeds = {name: rng.normal(size=shape).astype(np.float32) for name, shape in sizes.items()}
-    for got, wanted in zip(*(_run(m, feeds) for m in (compiled, model)), strict=True):
+    for got, wanted in zip(*(run(m, feeds).values() for m in (compiled, model)), strict=True):
         np.testing.assert_array_equal(got, wanted)
     (layer,) = [node for node in compiled.graph.node if node.op_type in GATES]
     return list(layer.input[5:])
-
-
-def _run(model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    return session.run(None, feeds)
 
 
 @pytest.mark.parametrize("op", GATES)

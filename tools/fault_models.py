@@ -1,11 +1,17 @@
-"""A model for each known fault of DirectML's provider (``failures`` in dml_ep.json): the smallest, with data."""
+"""A model for each known fault of DirectML's provider (``failures`` in dml_ep.json): the smallest, with data.
+
+``python -m tools.fault_models FOLDER`` writes them as FAULT.onnx, for ``dmlc doctor --probe`` on a Windows machine.
+"""
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
 
 _TYPES = {
@@ -394,3 +400,16 @@ FACTS: dict[str, Callable[[], Fact]] = {
     "gelu": lambda: _model(("Gelu", {}), _of(2, 4), [("f32", [2, 4])], 20),
     "fast-gelu": lambda: _model(("com.microsoft.FastGelu", {}), _of(2, 4), [("f32", [2, 4])], 17),
 }
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(prog="python -m tools.fault_models", description=__doc__)
+    arguments.add_argument("folder", type=Path, metavar="FOLDER")
+    folder = arguments.parse_args().folder
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, fact in FACTS.items():
+        onnx.save(fact()[0], folder / f"{name}.onnx")
+
+
+if __name__ == "__main__":
+    main()

@@ -95,7 +95,6 @@ class TimedLowerings:
         self._is_over = not options.tune
         self._forced: dict[_Key, str] = {}
         self._rows: dict[_Key, TimedOperation] = {}
-        #: Of each lowered operation, all that passes asked for.
         self._classes: dict[_Key, dict[str, str]] = {}
         self._measured: set[_Key] = set()
         self._left: set[_Key] = set()
@@ -142,7 +141,7 @@ class TimedLowerings:
         if key in self._forced:
             return {Standing.name: 1.0, self._forced[key]: 0.0, "noise": 1.0}
         row, known = self._rows.get(key), self._classes.setdefault(key, {})
-        known.update(classes)
+        known.update(classes)  # several passes may ask for lowerings of one node
         is_whole = row is not None and classes.keys() <= {*row.microseconds, *row.dropped}
         if not is_whole and not self._measure(key, nodes, known, binding) and row is None:
             self._left.add(key)

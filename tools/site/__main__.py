@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from tools.site.sources import ROOT, copy_sources, project_urls
 from tools.site.writing import Pages
 
 BUILD = ROOT / "build"
+#: Elements for which a browser loads something from another host.
+_LOADED = re.compile(r"<(?:script|img|link|iframe|source)\b[^>]*\b(?:src|href)=[\"']?((?:https?:)?//[^\"'> ]*)")
 #: The makers of the generated pages.
 _MAKERS = (
     language_pages.code_pages,
@@ -83,9 +86,20 @@ def main() -> int:
 
 
 def build_site(build: Path) -> int:
-    """Build the pages of the folder into its folder ``site``. Return the exit code."""
+    """Build the pages of the folder into its folder ``site``. Return the exit code: 1 for a warning, or for a page that
+    makes a browser load something from another host."""
     command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict", "-f", str(build / "mkdocs.yml")]
-    return subprocess.run(command, check=False).returncode
+    exit_code = subprocess.run(command, check=False).returncode
+    loads = foreign_loads(build / "site")
+    for page, address in loads:
+        print(f"{page.relative_to(build)} loads {address}")
+    return exit_code or int(bool(loads))
+
+
+def foreign_loads(site: Path) -> list[tuple[Path, str]]:
+    """Return the pages that load something from another host, with the addresses."""
+    pages = [(page, page.read_text(encoding="utf-8")) for page in sorted(site.rglob("*.html"))]
+    return [(page, address) for page, text in pages for address in _LOADED.findall(text)]
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def test_links_follow_pages_and_leave_nothing_that_is_not_on_the_site() -> None:
 
 
 def test_generated_pages_have_an_example_and_its_output(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of one declaration of each kind; the build writes all of them."""
+    """Take one declaration of each kind; the build writes all of them."""
     monkeypatch.setattr(language_pages, "CODES", {"E0301": CODES["E0301"]})
     monkeypatch.setattr(language_pages, "all_rules", lambda: [r for r in all_rules() if r.name == "known-choice"])
     monkeypatch.setattr(language_pages, "FAMILIES", {"Selection": [OPERATIONS["argmax"]]})

@@ -286,6 +286,8 @@ class IntegersInNarrower(AbsentRule):
         x, home = node.operand("x"), self.home(node)
         if not x.type.dtype.is_integer or not self.capabilities.computes("Cast", x.type.dtype, "T1"):
             return None
+        if home is i32 and (x.type.dtype is not i64 or not x.type.is_static or 0 in x.shape):
+            return None  # an extreme of nothing is the lowest number of its type
         most = _EXACT if home is f32 else float(i32.highest)
         ends = (*self.interval(x, graph), *(self.interval(node.results[0], graph) if node.op is CUMSUM else ()))
         fits = max(map(abs, ends)) <= most and self.capabilities.computes(self.operators[node.op], home)

@@ -74,7 +74,7 @@ class TopKOfLast(Plan):
 
 
 class GeluInParts(Plan):
-    """A gelu is said by erf or by sigmoid."""
+    """A gelu becomes erf or sigmoid, with the operations around it."""
 
     name: ClassVar[str] = "gelu-in-parts"
     roots: ClassVar[tuple[Operation, ...]] = (GELU,)

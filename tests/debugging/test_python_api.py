@@ -112,7 +112,7 @@ COMMANDS = (
 )
 
 
-@pytest.mark.usefixtures("folder")
+@pytest.mark.usefixtures("folder", "sessions_here")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_verb_shows_its_progress_on_a_terminal(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[bool] = []
@@ -179,8 +179,6 @@ sys.exit(main(sys.argv[1:]))
     ("command", "module", "name", "sent"),
     [
         ("verify a.onnx b.onnx --locate", "dmlc.debugging.verification", "locate_first", "SIGINT"),
-        ("diff a.onnx b.onnx", "dmlc.debugging.model_diff", "_unified", "SIGINT"),
-        ("decompose a.onnx -o o.onnx", "dmlc.api.decomposition", "_decomposed", "SIGINT"),
         ("compile a.onnx -o o.onnx --verify 3", "dmlc.verifying", "verify_models", "SIGINT"),
         ("compile a.onnx -o o.onnx --verify 3", "dmlc.verifying", "verify_models", "SIGTERM"),
         ("compile a.onnx -o o.onnx --verify 3", "dmlc.verifying", "verify_models", "SIGHUP"),

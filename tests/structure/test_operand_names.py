@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parents[2] / "dmlc"
 
 def asked_names(text: str) -> Iterator[tuple[int, str]]:
     """The line of each ``.operand("NAME")``, and the name."""
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(ast.parse(text)) if ".operand(" in text else ():
         match node:
             case ast.Call(func=ast.Attribute(attr="operand"), args=[ast.Constant(value=str(name))]):
                 yield node.lineno, name

@@ -347,7 +347,9 @@ class _Carried:
         if follows or is_moved:
             return ()
         nan = step.op == "reducelogsumexp" or (step.op == "exp" and not self.summed.isdisjoint(step.writes))
-        return (infinite, np.copysign(float(np.finfo(infinite.dtype).max), infinite), *[np.nan] * nan)
+        largest = np.copysign(float(np.finfo(infinite.dtype).max), infinite)
+        others = [largest / (1 + order) for order in _shuffled(infinite.size, 0)]  # each may be the smallest of them
+        return (infinite, largest, *others, *[np.nan] * nan)
 
 
 def _out_of_range(step: TraceStep, carried: _Carried) -> Iterator[UndefinedElements]:

@@ -152,6 +152,13 @@ ROWS: dict[str, tuple[str, dict[str, Any], Any, str, dict[str, Any]]] = {
         "overflowed",
         {"x": [[-2], [0], [-2]]},
     ),
+    "an order of infinities": (
+        program("x: f32[2, 4]", "y = argmin(log(reduce_sum(exp(x), axes=[1])), axes=[0])"),
+        {"x": np.full((2, 4), 2e4)},
+        np.array([[1]], np.uint32),
+        "overflowed",
+        {"x": [[1, 1, 1, 1], [2, 2, 2, 2]]},
+    ),
     "how many numbers are equal": (
         """<ir_version: 9, opset_import: ["": 17]> g (float[5, 2] x) => (float[N] y) {
             q = Mul (x, x) m = ReduceMean <axes = [1]> (q) r = Sqrt (m) d = Div (x, r) y = Unique (d) }""",

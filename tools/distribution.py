@@ -6,6 +6,7 @@ the package that git knows; and the version is that of the package. Needs ``uv``
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 import tarfile
@@ -64,8 +65,11 @@ def faults(out: Path) -> list[str]:
     ]
 
 
-def main(out: Path) -> int:
+def main() -> int:
     """Build, check, and print the sizes."""
+    parser = argparse.ArgumentParser(prog="python -m tools.distribution", description=__doc__)
+    parser.add_argument("out", nargs="?", type=Path, default=Path("dist"), help="a folder; dist by default")
+    out = parser.parse_args().out
     found = faults(out)
     for path in sorted(out.glob("dmlc-*")):
         print(f"{path.name}: {path.stat().st_size:,} bytes")
@@ -74,4 +78,4 @@ def main(out: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1] if len(sys.argv) > 1 else "dist")))
+    sys.exit(main())

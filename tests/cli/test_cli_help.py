@@ -47,4 +47,4 @@ def test_help_and_explained_words_name_no_page_that_needs_a_checkout(command_lin
 
 def test_the_page_of_limits_has_them_all(command_line: Run) -> None:
     out = " ".join(command_line("explain", "limits")[1].split())
-    assert all(f"{limit.name} ({limit.default:,} {limit.unit})" in out for limit in LIMITS.values())
+    assert all(f"{limit.name}: {limit.default:,} {limit.unit}." in out for limit in LIMITS.values())

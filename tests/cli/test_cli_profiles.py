@@ -98,7 +98,7 @@ def test_every_file_is_that_of_bind(run: Run) -> None:
 
 
 def test_the_loader_of_the_page_chooses(run: Run) -> None:
-    (snippet,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    snippet, *_ = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     space: dict[str, Any] = {}
     exec(compile(snippet, "profiles.py", "exec"), space)
     assert run("compile", "head.dml", "-o", "d.onnx", "--profile", "batch=1,8", "--profile", "seq=16")[0] == 0

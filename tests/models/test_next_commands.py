@@ -73,5 +73,5 @@ def test_a_bert_with_three_dynamic_sizes_is_one_fused_graph(
     assert re.search(r"^  CPU/GPU copies +31 +0$", err, re.M)
     assert "--bind s33=1 --bind s50=64 --bind s6=1\n            1 fused graph of 75 nodes, nothing on the CPU\n" in err
     readme = " ".join((Path(__file__).parents[2] / "README.md").read_text("utf-8").split())
-    assert "goes from 34 nodes on the CPU to 7 and from 31 CPU/GPU copies to none" in readme
-    assert "with its sizes fixed all of it is one fused graph of 75 nodes" in readme
+    assert "has 34 nodes on the CPU and 31 CPU/GPU copies. Compiled it has 7 and none" in readme
+    assert "with fixed sizes it is one fused graph of 75 nodes" in readme

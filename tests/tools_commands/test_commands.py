@@ -20,7 +20,8 @@ COMMANDS = sorted(
 @pytest.mark.parametrize("command", COMMANDS)
 def test_command_starts(command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["", "--help"])
-    monkeypatch.delitem(sys.modules, f"tools.{command}", raising=False)  # another test may have imported it
+    for name in (f"tools.{command}", f"tools.{command}.__main__"):  # another test may have imported it
+        monkeypatch.delitem(sys.modules, name, raising=False)
     with pytest.raises(SystemExit) as ended:
         runpy.run_module(f"tools.{command}", run_name="__main__", alter_sys=False)
     assert ended.value.code == 0

@@ -158,7 +158,11 @@ def call_instead(
         return _plain(f"{op}(...)" if op else "")
     declared = OPERATIONS[op]
     specs = {spec.name: spec for spec in attribute_specs(declared.attributes)}
-    taken = len(operands) if declared.operands and declared.operands[-1].variadic else len(declared.operands)
+    is_variadic = bool(declared.operands) and declared.operands[-1].variadic
+    is_listed = is_variadic and operands[0].startswith("[")  # as in NumPy and PyTorch
+    if is_listed:
+        operands = [operands[0][1:-1], *operands[1:]]
+    taken = 1 if is_listed else len(operands) if is_variadic else len(declared.operands)
     kept, is_whole = _attributes(specs, list(operands[taken:]), keywords)
     if kept.get("keepdims") == "true" and is_foreign:
         del kept["keepdims"]
@@ -170,6 +174,7 @@ def call_instead(
         axis = kept["axis"] if "axis" in keywords else "".join(extra[1:2]) or "0"
         kept, is_whole = {"axis": axis, "sizes": "[...]"}, False
     is_same = is_whole and len(operands) >= taken and not any(text.startswith("[") for text in operands[:taken])
+    is_same = is_same and not (is_listed and extra)
     if name not in _SAME:  # libraries differ in the order of operands, and in what a number by position says
         is_same = is_same and name == op and not (is_foreign and (extra or taken > 1))
     text = _call(op, operands[:taken], kept)

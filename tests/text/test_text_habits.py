@@ -27,6 +27,8 @@ HABITS = [
     ("y = np.sum(x, axis=0)", "E0203", "reduce_sum(x, axes=[0]), with keepdims=false"),
     ("y = torch.softmax(x, axis=1)", "E0203", "softmax(x, axes=[1])"),
     ("y = torch.softmax(x, dim=1)", "E0101", "axes=[1]"),
+    ("y = softmax(x, dim=-1)", "E0101", "axes=[-1]"),
+    ("y = reshape(x, shape=(2, -1))", "E0101", "in brackets: [2, -1]"),
     ("y = x.T", "E0101", "transpose(x)"),
     ("y = (x + 1).T", "E0101", "transpose(x + 1)"),
     ("y = exp(x)[0].T", "E0101", "transpose(exp(x)[0])"),

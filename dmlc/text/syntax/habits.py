@@ -190,8 +190,8 @@ def _bracket(tokens: Sequence[Token], place: int, token: Token, before: Token | 
         help, behind = f"attributes are given by =: {before.text}=...", tokens[place + 1]
         return proposal(help, "=", _between(token, behind), safe=True) if behind.line == token.line else help
     if "DIM" in (token.type, before.type if before is not None else "") and opened:
-        word = token if token.type == "DIM" else before
-        return _axis(word, earlier[inside - 1].text if is_call else "")
+        at = place if token.type == "DIM" else place - 1
+        return _axis(tokens, at, earlier[inside - 1].text if is_call else "")
     if token.type in ("IF", "NAME") and token.text in _BRANCHES:
         return _choice(tokens)
     return ""
@@ -204,22 +204,29 @@ def _listed(tokens: Sequence[Token], opener: int, *, is_inner: bool) -> Help:
         last = end_of(tokens, last + 1)
     is_returned = opener > 0 and tokens[opener - 1].type == "RETURN"
     new = ("", "") if is_returned else ("[", "]")
-    help = "results have no parentheses: return a, b" if is_returned else "a list is written in brackets: axes=[0, 1]"
+    items = text_at(tokens[opener + 1 : last]) if last is not None and last > opener + 1 else "0, 1"
+    help = "results have no parentheses: return a, b" if is_returned else f"a list is written in brackets: [{items}]"
     if last is None or tokens[last].type != "RPAR" or not (is_returned or is_inner):
         return help
     changes = (Change(new[0], tokens[opener].span), Change(new[1], tokens[last].span))
     return Proposal(help, changes, safe=True)
 
 
-def _axis(word: Token | None, callee: str) -> Help:
-    """The help for ``dim=1``: the attribute by its name here."""
+def _axis(tokens: Sequence[Token], at: int, callee: str) -> Help:
+    """The help for ``dim=1``, whose name is at a place: the attribute by its name here."""
     from dmlc.ops import OPERATIONS
     from dmlc.ops.attributes import attribute_specs
 
     names = [spec.name for spec in attribute_specs(OPERATIONS[callee].attributes)] if callee in OPERATIONS else []
     meant = "axis" if "axis" in names and "axes" not in names else "axes"
-    help = f"the attribute is called {meant}: {meant}={'1' if meant == 'axis' else '[1]'}"
-    return proposal(help, meant, word, safe=True) if word is not None else help
+    last = end_of(tokens, at + 2) if tokens[at + 1 : at + 2] and tokens[at + 1].type == "EQUAL" else None
+    given = tokens[at + 2 : last] if last is not None else ()
+    value = text_at(given) if given else "1"
+    if value.startswith("("):
+        value = f"[{value[1:-1]}]"
+    help = f"the attribute is called {meant}: {meant}="
+    help += value if meant == "axis" or value.startswith("[") else f"[{value}]"
+    return proposal(help, f"{meant}={value}", tokens[at].to(given[-1]), safe=True) if given else help
 
 
 def _between(first: Span, last: Span) -> Span:

@@ -104,6 +104,12 @@ class Capabilities:
         kernel = self.kernel(op_type, domain)
         return kernel is None or dtype.name not in kernel.types.get(parameter, ())
 
+    def reaches(self, op_type: str, domain: str = "") -> bool:
+        """True if the feature level of the target has the DirectML operator that the provider's kernel calls."""
+        row = self.row(op_type, domain)
+        known = operator_rows().get(row.directml[0]) if row is not None and row.directml else None
+        return known is None or known.at(self.target.feature_level or "") is not None
+
     def computes(self, op_type: str, dtype: DType, parameter: str = "T") -> bool:
         """True if the provider runs the operator on the dtype: a kernel takes it, and no session fails for the type."""
         return not self.leaves(op_type, dtype, parameter) and not any(

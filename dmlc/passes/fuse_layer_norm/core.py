@@ -48,6 +48,8 @@ def why_no_norm(capabilities: Capabilities, op: Operation, dtype: DType) -> Miss
     if op is RMS_NORM and capabilities.target.own_schemas:
         wanted = (_OWN, 1)
     name, first = wanted
+    if not capabilities.reaches(name):
+        return Miss("{0} needs a higher feature level than {1}", (name, capabilities.target.feature_level))
     if capabilities.opset < first:
         return Miss("{0} needs opset {1}, and opset {2} is emitted", (name, first, capabilities.opset))
     if capabilities.is_wrong(name, dtype):

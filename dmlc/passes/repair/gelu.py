@@ -182,7 +182,7 @@ class GeluRule(Rule[GeluMatch]):
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> GeluMatch | None:
-        if self.capabilities.leaves("Gelu", node.result.type.dtype, domain=MICROSOFT):
+        if not _has_gelu(self.capabilities, node.result.type.dtype):
             return None
         return find_gelu(node)
 
@@ -233,7 +233,7 @@ class GeluOperator(Rule[Match]):
         if node.op is not GELU and not is_opaque(node, "Gelu") and not is_opaque(node, "FastGelu", MICROSOFT):
             return None
         x = node.operands[0]
-        if x is None or self.capabilities.leaves("Gelu", x.type.dtype, domain=MICROSOFT):
+        if x is None or not _has_gelu(self.capabilities, x.type.dtype):
             return None
         is_right = is_opaque(node, "FastGelu", MICROSOFT) and _has_fast_gelu(self.capabilities, x.type.dtype)
         return None if is_right else Match(node)
@@ -271,6 +271,11 @@ def tanh_gelu(rewriter: Rewriter, x: Value, capabilities: Capabilities) -> Value
     if _has_fast_gelu(capabilities, x.type.dtype):
         return rewriter.add(OPAQUE, [x], OpaqueAttributes(op_type="FastGelu", domain=MICROSOFT, types=(x.type,)))
     return composed_of(Maker(rewriter), GELU, x, GeluAttributes(approximate="tanh"))
+
+
+def _has_gelu(capabilities: Capabilities, dtype: DType) -> bool:
+    """Return whether the provider computes ONNX Runtime's own Gelu."""
+    return not capabilities.leaves("Gelu", dtype, domain=MICROSOFT) and capabilities.reaches("Gelu", MICROSOFT)
 
 
 def _has_fast_gelu(capabilities: Capabilities, dtype: DType) -> bool:

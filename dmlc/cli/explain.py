@@ -148,6 +148,8 @@ def _page(word: str) -> Callable[[Console], int] | None:
     meant = find_word(word)
     if meant is not None:
         return lambda console: explain_word(meant, console)
+    if word.lower() != word and word.lower() in {*ops.names(), *rules, *target_names()}:
+        return _page(word.lower())
     if word == "-" or Path(word).suffix or Path(word).is_dir() or len(Path(word).parts) > 1:
         return None
     near = did_you_mean(word, [*ops.names(), *rules, *target_names(), *WORDS])

@@ -161,3 +161,8 @@ def test_words_do_not_hide_other_pages(explain: Run) -> None:
     assert (code, out) == (2, "")
     assert "unexpected argument graphs" in err
     assert "fused graph" in explain("--list", "words")[1]
+
+
+def test_pages_are_found_in_capitals_too(explain: Run) -> None:
+    assert explain("Softmax") == explain("softmax")
+    assert explain("CPU") == explain("cpu")

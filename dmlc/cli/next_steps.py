@@ -48,8 +48,8 @@ def later_steps(
 def _sizes_step(
     words: Sequence[str], program: api.Program, inputs: Mapping[str, Array]
 ) -> tuple[NextStep | None, FixedSizes | None]:
-    """Return the step that fixes the dynamic sizes, and the sizes; None where that makes no fused graph, and takes no
-    node off the CPU."""
+    """Return the step that fixes the dynamic sizes, and the sizes; None where that makes no fused graph. On a provider
+    that fuses nothing: where that takes no node off the CPU."""
     now = program.placement()
     if not (now.dims or now.shapes) or not _is_divided(now):
         return None, None
@@ -57,7 +57,9 @@ def _sizes_step(
     if sizes is None:
         return None, None
     then = sizes.program.placement()
-    if then.count(CPU) > now.count(CPU) or not (then.partitions or then.count(CPU) < now.count(CPU)):
+    name = program.target.provider
+    has_fewer = name is not None and not provider(name).fuses and then.count(CPU) < now.count(CPU)
+    if then.count(CPU) > now.count(CPU) or not (then.partitions or has_fewer):
         return None, sizes
     return NextStep(pasteable([*words, *size_words(sizes.binding, sizes.shapes)]), fused_text(then)), sizes
 

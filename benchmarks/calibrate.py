@@ -39,9 +39,9 @@ FOLDER = Path(dmlc.__file__).parent / "targets" / "data" / "calibrations"
 #: An operation, or an operator of a model; a dtype, a shape and axes.
 Measured = tuple[str, str, tuple[int, ...], tuple[int, ...]]
 _SOME = (((8, 64, 128, 128), (1,)), ((8, 64, 128, 128), (2, 3)), ((4096, 1024), (0,)), ((4096, 1024), (1,)))
-#: Axes that stand apart, in types whose maxima ONNX Runtime gets wrong.
+#: Axes that are not neighbours, in types whose maxima ONNX Runtime gets wrong.
 _APART = (((8, 64, 128, 128), (1, 3)), ((8, 64, 128, 128), (0, 2)))
-#: Others than those of the suites: batches of 1, short rows, many of them.
+#: Sizes that the suites lack: batches of 1, and many short rows.
 _SUMS = (
     ((1, 64, 56, 56), (0, 2, 3)),
     ((1, 3, 512, 512), (1, 2, 3)),

@@ -12,7 +12,7 @@ from benchmarks.registry import SERIAL
 from benchmarks.suites import webgpu
 
 _INTRODUCTION = """\
-Times of what dmlc emits, beside other ways to compute the same. Each time is the least of several rounds in turns.
+Times of what dmlc emits and of other ways to compute the same. Each time is the least of several rounds in turns.
 `3.5x` means that the other way takes 3.5 times as long as dmlc, or dmlc 3.5 times as long as the bound.
 """
 

@@ -7,7 +7,7 @@ saves nodes.
 
 A peer counts only where its model gives the numbers of the original: on the fixture's inputs, and on inputs so small
 that the constants added to them decide. One that drops such a constant does not count, as no input of these may reach
-it, nor does one that makes attention of its own: dmlc makes it on request.
+it, nor does a peer that makes an attention node: dmlc makes it on request.
 """
 
 from __future__ import annotations

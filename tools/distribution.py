@@ -1,7 +1,7 @@
 """Builds the distributions and checks them: ``python -m tools.distribution dist``.
 
 The wheel from the tree and the wheel from the source distribution are the same, file by file; they hold each file of
-the package that git knows; and the version is that of the package. Needs ``uv``, which fetches setuptools.
+the package that git knows; and they have the version of the package. Needs ``uv``, which fetches setuptools.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from dmlc.cli.parser import Parser
 from dmlc.targets import target_names
 
 SHELLS = ("bash", "zsh", "fish", "powershell")
-#: CASES are the words after an option, OPTIONS those of a command; where none are known, the shell completes files.
+#: CASES are the words after an option, OPTIONS the options of a command. If none are known, the shell completes files.
 _BASH = """\
 _dmlc() {
     local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD - 1]}" verb="${COMP_WORDS[1]}" words=""

@@ -72,7 +72,7 @@ class Tuner(Protocol):
         """The nanoseconds of the lowerings of these names and classes at some sizes, of which only those are there that
         were timed and are right; and under ``noise`` how many times faster one must be to count as faster.
 
-        The nodes stand in their order; it is the results of the last one that are lowered.
+        The nodes are in their order in the graph. The results of the last one are lowered.
         """
 
     def summary(self) -> str:

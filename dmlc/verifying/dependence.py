@@ -112,7 +112,7 @@ def _ways(found: Sequence[UndefinedElements]) -> Iterator[dict[str, Patch]]:
 def _further_ways(
     found: Sequence[UndefinedElements], find: Find, subject: Subject, feeds: Feeds, output: str
 ) -> Iterator[dict[str, Patch]]:
-    """Elements for what is undefined beside those of ``found`` if these are others."""
+    """Return other elements for the undefined ones than ``found`` has."""
     for patches in _ways(found):
         try:
             steps = subject.trace(feeds, output, patches) or ()

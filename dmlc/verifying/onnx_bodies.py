@@ -11,7 +11,7 @@ from dmlc.verifying.subject import op_key
 
 #: The end of the name of such a result: 1 where a NaN does, for each turn of a loop.
 SEEN = " sees nan"
-#: Operators with a body, whose results behind those of ONNX may be more.
+#: Operators with a body. They may get more results, after the ones that ONNX defines.
 _HOLDERS = ("If", "Loop", "Scan")
 #: The first opset with IsNaN.
 _IS_NAN = 9

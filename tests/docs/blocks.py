@@ -4,7 +4,7 @@ shown.
 A block with a title (```` ```python title="export.py" ````) is written as a file of that name. Other ``python`` blocks
 run, with the names of the blocks before them. Other ``dml`` blocks are whole programs, laid out and run on random data.
 Each line ``$ dmlc ...`` or ``$ python FILE`` of a ``console`` block runs, and prints the lines below it, where ``...``
-stands for any text. Seconds are not compared, nor the last digits of numbers. Other blocks are text.
+matches any text. Seconds are not compared, nor the last digits of numbers. Other blocks are text.
 
 What a page takes for granted is made in a comment that its reader does not see: ``<!-- invisible-code: python``. The
 comment ``<!-- skip: next -->`` says that the next block needs what is not there.

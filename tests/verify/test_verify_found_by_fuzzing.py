@@ -1,4 +1,4 @@
-"""Models for which a fuzzer took two right results for different ones, beside results that are different."""
+"""Models whose two right results a fuzzer called different, each with a result that is different."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def program(types: str, *lines: str) -> str:
 #: A text, an input and another right result, its status, and an input on which that result, or the row's last, is
 #: different.
 ROWS: dict[str, tuple[str, dict[str, Any], Any, str, dict[str, Any]]] = {
-    "the signs of zeros, beside a NaN": (
+    "the signs of zeros next to a NaN": (
         program("x: f32[4], v: f32[4]", "y = clip(v / relu(x), min=-0.25, max=3.0)"),
         {"x": [-0.0, -1, 0.0, 2], "v": [-0.5, 0, 1, 1]},
         [3, NAN, 3, 0.5],
@@ -231,7 +231,7 @@ def array_of(x: Any) -> Array:
     ],
 )
 def test_wrong_results_beside_infinities(text: str, x: Any, wrong: Any) -> None:
-    """The largest number stands for an infinity; what it makes infinite in turn is no excuse. The logarithm of 0 has
+    """The largest number replaces an infinity. Infinities that it makes excuse nothing. The logarithm of 0 has
     one sign."""
     result = np.array(wrong) if isinstance(wrong, list) else array_of(wrong)
     assert status_of(subject_of(text), {"x": array_of(x)}, result) == "different"

@@ -1,4 +1,4 @@
-"""Names that have a page of their own, such as `W0601` or `dmlc check`, become links to it."""
+"""Names that have a page, such as `W0601` or `dmlc check`, become links to it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from tools.site.sources import in_prose
 from tools.site.writing import Pages
 
-#: A name in the type of code that is not the text of a link, and a bare code.
+#: A name in backticks that is not the text of a link, and a code without backticks.
 _NAME = re.compile(r"(?<!\[)`((?:dmlc )?[\w-]+)`(?!\])|(?<![\w`\[#/-])([EWI]\d{4})(?![\w`\]-])(?!\.md)")
 #: Folders whose pages have the names of what they describe. Operations are common words in other pages.
 _FOLDERS = {"codes": "", "rules": "", "faults": "", "commands": "dmlc "}

@@ -18,9 +18,9 @@ from dmlc.lsp.positions import Text
 from dmlc.text.elaborate.folders import Folders, LoadError, read_file
 from dmlc.text.elaborate.scope import quoted
 from dmlc.text.standard_library import std_blocks, std_path
-from dmlc.text.syntax.operators import string
 from dmlc.text.syntax.parser import decode, lex
 from dmlc.text.syntax.tokens import Token
+from dmlc.text.syntax.transformer import string
 
 _Kind = lsp.SymbolKind
 _KINDS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 import pytest
@@ -89,6 +90,14 @@ def test_defs_that_nest() -> None:
     assert found.code.id == "E0105"
     assert len(found.labels) <= 9
     assert codes(program(3_000)) == ["E0105"]
+
+
+def test_deep_defs_of_deep_brackets_end_and_restore_the_recursion_limit() -> None:
+    before = sys.getrecursionlimit()
+    lines = [f"def g{i}(x) {{\n    return {'exp(' * 60}g{i - 1}(x){')' * 60}\n}}\n" for i in range(1, 100)]
+    program = "def g0(x) {\n    return -x\n}\n" + "".join(lines) + in_model("return g99(x)")
+    assert len(graph_of(program)) == 99 * 60 + 1
+    assert sys.getrecursionlimit() == before
 
 
 def test_a_circle_of_many_defs() -> None:

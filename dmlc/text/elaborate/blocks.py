@@ -13,8 +13,7 @@ from dmlc.ir import Value
 from dmlc.text.elaborate.calls import Caller
 from dmlc.text.elaborate.cycles import Unfolded, unfolded
 from dmlc.text.elaborate.evaluate import Asked, at
-from dmlc.text.elaborate.scope import LITERALS, POISON, Definition, Frame, Place, Several, bare, quoted
-from dmlc.text.elaborate.trampoline import Asking
+from dmlc.text.elaborate.scope import LITERALS, POISON, Definition, Frame, Place, Several, quoted
 from dmlc.text.stopping import checkpoint
 from dmlc.text.syntax import tree
 
@@ -29,12 +28,12 @@ class Block(Caller):
 
     # --- statements
 
-    def body(self, statements: Sequence[tree.Assign], result: tree.Return) -> Asking:
+    def body(self, statements: Sequence[tree.Assign], result: tree.Return) -> list[Any]:
         """Runs a block and gives the values it returns, ``POISON`` for those with a mistake."""
         for statement in statements:
             checkpoint()
             try:
-                yield from self.assign(statement)
+                self.assign(statement)
             except DmlcError as error:
                 self.unit.problems.add(error)
                 for target in statement.targets:
@@ -42,7 +41,7 @@ class Block(Caller):
         out = []
         for expr in result.values:
             try:
-                value = yield self.evaluate(expr)
+                value = self.evaluate(expr)
                 value = self.single(value, at(expr))
             except DmlcError as error:
                 self.unit.problems.add(error)
@@ -50,14 +49,9 @@ class Block(Caller):
             out.append(value)
         return out
 
-    def assign(self, statement: tree.Assign) -> Asking:
-        targets, expr = statement.targets, bare(statement.value)
-        if isinstance(expr, tree.Call):
-            value = yield self.call(expr, Asked.OPERAND, len(targets))
-        elif isinstance(expr, tree.Pipe):
-            value = yield self.pipe(expr, Asked.OPERAND, len(targets))
-        else:
-            value = yield self.evaluate(expr)
+    def assign(self, statement: tree.Assign) -> None:
+        targets = statement.targets
+        value = self.evaluate(statement.value, Asked.OPERAND, len(targets))
         if value is POISON:
             values: tuple[Any, ...] = (POISON,) * len(targets)
         else:
@@ -122,7 +116,7 @@ class Block(Caller):
         values: Sequence[Any],
         places: Sequence[Place],
         keywords: Mapping[str, Any],
-    ) -> Asking:
+    ) -> Any:
         """The results of a def: its statements with the operands in place of the parameters."""
         unit, line = self.unit.within(definition.home), definition.line
         unfolding = unit.unfolding
@@ -150,10 +144,10 @@ class Block(Caller):
             value = keywords.get(keyword.name.text)
             if keyword.name.text not in keywords and keyword.default is not None:
                 around = Block(unit, Frame(outer=outer))
-                value = yield around.evaluate(keyword.default, Asked.ANY)
+                value = around.evaluate(keyword.default, Asked.ANY)
             frame.names[keyword.name.text] = value
             frame.places[keyword.name.text] = keyword.name.span
-        results = yield Block(unit, frame).body(line.body, line.result)
+        results = Block(unit, frame).body(line.body, line.result)
         return results[0] if len(results) == 1 else Several(expr.callee[0].text, tuple(results))
 
     def count(self, expr: tree.Call) -> None:

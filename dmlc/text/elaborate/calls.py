@@ -19,7 +19,6 @@ from dmlc.ops.model_call import CallableModel, call_model
 from dmlc.ops.size_of import SIZE, size_of
 from dmlc.text.elaborate.evaluate import Asked, Evaluator, at, dtype_help
 from dmlc.text.elaborate.scope import POISON, Definition, Place, Several, Word, bare, quoted
-from dmlc.text.elaborate.trampoline import Asking
 from dmlc.text.standard_library import std_blocks
 from dmlc.text.syntax import tree
 
@@ -30,22 +29,20 @@ _BLOCKS = {"var": "variance", "std": "standard_deviation"}
 class Caller(Evaluator):
     """The evaluator of a block's expressions, calls included; ``blocks.py`` adds what a call of a def does."""
 
-    def pipe(self, expr: tree.Pipe, asked: Asked, results: int = 1) -> Asking:
-        before = Asked.OPERAND if self.is_size(expr.calls[-1]) else asked
-        value = yield self.evaluate(expr.first, before)
-        place = at(expr.first)
-        for i, call in enumerate(expr.calls):
-            is_last = i + 1 == len(expr.calls)
-            value = yield self.call(call, asked if is_last else before, results if is_last else 1, (value, place))
+    def pipe(self, expr: tree.Infix, asked: Asked, results: int = 1) -> Any:
+        calls = [call for _, call in expr.rest if isinstance(call, tree.Call)]
+        before = Asked.OPERAND if self.is_size(calls[-1]) else asked
+        value, place = self.evaluate(expr.first, before), at(expr.first)
+        for call in calls[:-1]:
+            value = self.call(call, before, 1, (value, place))
             place = Place(expr.first.span.to(call.span))
-        return value
+        return self.call(calls[-1], asked, results, (value, place))
 
-    def call(self, expr: tree.Call, asked: Asked, results: int = 1, piped: tuple[Any, Place] | None = None) -> Asking:
+    def call(self, expr: tree.Call, asked: Asked, results: int = 1, piped: tuple[Any, Place] | None = None) -> Any:
         """The one result of a call, or ``Several``. ``results`` is how many a carried operator is to have."""
         name = ".".join([part.text for part in expr.callee])
         if self.is_size(expr) and asked is not Asked.SIZE:
-            number = yield self.size(expr, piped)
-            return number
+            return self.size(expr, piped)
         if asked is not Asked.OPERAND:
             message = f"a call of {name} is not known while compiling"
             raise self.frame.fail(
@@ -58,32 +55,26 @@ class Caller(Evaluator):
             return POISON
         model = self.unit.names.models.get(name) if len(expr.callee) == 1 else None
         if model is not None:
-            result = yield self.call_model(model, expr, piped)
-            return result
+            return self.call_model(model, expr, piped)
         if definition is None and op is None and not is_carried:
             raise self.unknown_operation(expr, name)
         if definition is not None:
             self.check_call(definition, expr, len(expr.operands) + (piped is not None))
         if op is not None:
             self.check_count(op, expr, len(expr.operands) + (piped is not None))
-        values, places = ([piped[0]], [piped[1]]) if piped is not None else ([], [])
-        for operand in expr.operands:
-            value = yield self.evaluate(operand)
-            values.append(value)
-            places.append(at(operand))
+        values, places = self.operands(expr.operands, piped)
         kinds = _kinds(op)
         keywords: dict[str, Any] = {}
         for keyword in expr.keywords:
             if op is not None and keyword.name.text == LIKE and like_attribute(op) is not None:
-                value = yield self.evaluate(keyword.value)
+                value = self.evaluate(keyword.value)
                 keywords[LIKE] = value if value is POISON else self.tensor(value, at(keyword.value))
                 continue
             wanted = Asked.ANY if definition is not None else _asked(kinds.get(keyword.name.text))
             help = "" if op is None else _instead(name, keyword, places)
-            keywords[keyword.name.text] = yield self.keyword_value(keyword, wanted, help)
+            keywords[keyword.name.text] = self.keyword_value(keyword, wanted, help)
         if definition is not None:
-            result = yield self.unfold(definition, expr, values, places, keywords)
-            return result
+            return self.unfold(definition, expr, values, places, keywords)
         operands: list[Any] = [v if v is POISON else self.operand(v, p) for v, p in zip(values, places, strict=True)]
         if any(v is POISON for v in (*operands, *keywords.values())):
             return POISON
@@ -100,10 +91,16 @@ class Caller(Evaluator):
                 raise self.unit.limits.passed("rank", "the result has", rank, *labels)
         return made[0] if len(made) == 1 else Several(name, tuple(made))
 
-    def keyword_value(self, keyword: tree.Keyword, wanted: Asked, help: str) -> Asking:
+    def operands(self, written: Sequence[tree.Expr], piped: tuple[Any, Place] | None) -> tuple[list[Any], list[Place]]:
+        """The values of the operands of a call, and their places."""
+        before = [piped] if piped is not None else []
+        pairs = before + [(self.evaluate(operand), at(operand)) for operand in written]
+        return [value for value, _ in pairs], [place for _, place in pairs]
+
+    def keyword_value(self, keyword: tree.Keyword, wanted: Asked, help: str) -> Any:
         """The value of a keyword, which is known while compiling. Raises E0331 with ``help`` for another."""
         try:
-            value = yield self.evaluate(keyword.value, wanted)
+            value = self.evaluate(keyword.value, wanted)
             return self.known(value, at(keyword.value))
         except DmlcError as error:
             first = error.diagnostics[0]
@@ -111,13 +108,9 @@ class Caller(Evaluator):
                 raise
             raise DmlcError(Diagnostic.of(first.code, first.message, *first.labels, help=help)) from None
 
-    def call_model(self, model: CallableModel, expr: tree.Call, piped: tuple[Any, Place] | None) -> Asking:
+    def call_model(self, model: CallableModel, expr: tree.Call, piped: tuple[Any, Place] | None) -> Any:
         """The results of an ONNX model that a ``use`` line brought."""
-        values, places = ([piped[0]], [piped[1]]) if piped is not None else ([], [])
-        for operand in (*expr.operands, *[keyword.value for keyword in expr.keywords]):
-            value = yield self.evaluate(operand)
-            values.append(value)
-            places.append(at(operand))
+        values, places = self.operands([*expr.operands, *[keyword.value for keyword in expr.keywords]], piped)
         operands: list[Any] = [v if v is POISON else self.operand(v, p) for v, p in zip(values, places, strict=True)]
         if self.unit.names_only or any(value is POISON for value in operands):
             return POISON
@@ -135,13 +128,9 @@ class Caller(Evaluator):
         """Return whether a call is ``size(x)``, which a def of that name hides."""
         return len(expr.callee) == 1 and expr.callee[0].text == SIZE and SIZE not in self.unit.defs
 
-    def size(self, expr: tree.Call, piped: tuple[Any, Place] | None) -> Asking:
+    def size(self, expr: tree.Call, piped: tuple[Any, Place] | None) -> Any:
         """A size of an operand, or its number of elements. Raises E0301, E0304, E0305, E0308."""
-        values, places = ([piped[0]], [piped[1]]) if piped is not None else ([], [])
-        for operand in expr.operands:
-            value = yield self.evaluate(operand)
-            values.append(value)
-            places.append(at(operand))
+        values, places = self.operands(expr.operands, piped)
         if len(values) != 1:
             message = f"size takes 1 operand (x), {len(values)} given"
             help: Help = ""
@@ -154,7 +143,7 @@ class Caller(Evaluator):
             if keyword.name.text != "axis":
                 message, help = f"size has no attribute {keyword.name.text}", "it takes axis"
                 raise self.frame.fail(codes.UNKNOWN_ATTRIBUTE, message, keyword.name.span, help=help)
-            axis = yield self.evaluate(keyword.value, Asked.KNOWN)
+            axis = self.evaluate(keyword.value, Asked.KNOWN)
         if values[0] is POISON or axis is POISON:
             return POISON
         x, site = self.tensor(values[0], places[0]), self.site(expr, places)
@@ -302,7 +291,7 @@ class Caller(Evaluator):
         values: Sequence[Any],
         places: Sequence[Place],
         keywords: Mapping[str, Any],
-    ) -> Asking:
+    ) -> Any:
         """The results of a def: its statements with the operands in place of the parameters."""
         raise NotImplementedError
 

@@ -76,10 +76,8 @@ def unfolded(root: tree.Model | Definition, names: FileNames) -> Unfolded:
 def _node_count(expr: tree.Expr) -> int:
     """The nodes that an expression makes beside its parts, where it is not arithmetic of numbers."""
     if isinstance(expr, tree.Infix):
-        return len(expr.rest)
-    if isinstance(expr, tree.Power):
-        return len(expr.operands) - 1
-    return int(isinstance(expr, (tree.Call, tree.Cast, tree.Prefix, tree.Number)))
+        return 0 if expr.rest[0][0] == "|>" else len(expr.rest)
+    return int(isinstance(expr, (tree.Call, tree.Prefix, tree.Number)))
 
 
 def _callees(block: tree.Model | tree.Def, names: FileNames) -> list[Definition]:
@@ -125,11 +123,7 @@ def _parts(expr: tree.Expr) -> tuple[tree.Expr, ...]:
         return (*expr.operands, *(k.value for k in expr.keywords))
     if isinstance(expr, tree.Infix):
         return (expr.first, *(operand for _, operand in expr.rest))
-    if isinstance(expr, tree.Pipe):
-        return (expr.first, *expr.calls)
-    if isinstance(expr, tree.Power):
-        return expr.operands
-    if isinstance(expr, (tree.Prefix, tree.Cast)):
+    if isinstance(expr, tree.Prefix):
         return (expr.operand,)
     if isinstance(expr, tree.Paren):
         return (expr.inner,)

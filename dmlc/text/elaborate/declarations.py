@@ -20,7 +20,6 @@ from dmlc.text.elaborate.blocks import Block
 from dmlc.text.elaborate.evaluate import Asked
 from dmlc.text.elaborate.folders import Folders, LoadError
 from dmlc.text.elaborate.scope import POISON, Frame, Unit, bare
-from dmlc.text.elaborate.trampoline import run
 from dmlc.text.syntax import tree
 
 
@@ -31,7 +30,7 @@ def type_of(unit: Unit, written: tree.Type) -> TensorType:
     assert dtype is not None
     if len(written.sizes) > unit.limits.rank:
         raise unit.limits.passed("rank", "this type has", len(written.sizes), Label(written.span))
-    shape = tuple([_size(run(block.evaluate(s, Asked.SIZE)), s) for s in written.sizes])
+    shape = tuple([_size(block.evaluate(s, Asked.SIZE), s) for s in written.sizes])
     if is_too_large(shape):
         raise fail(codes.WRONG_SIZE, "a tensor has at most 2^63 - 1 elements", Label(written.span))
     return TensorType(dtype, shape)
@@ -55,7 +54,7 @@ def read_bounds(unit: Unit, line: tree.Dim) -> tuple[int, int]:
     """The bounds of a dim line. Raises E0333."""
     bounds = []
     for expr in (line.low, line.high):
-        value = run(Block(unit, Frame()).evaluate(expr, Asked.KNOWN))
+        value = Block(unit, Frame()).evaluate(expr, Asked.KNOWN)
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LARGEST_SIZE:
             message = "a bound is an integer, 0 or more"
             help = integer_help(value) or "write lo..hi, such as 1..64"
@@ -134,7 +133,7 @@ class _List:
     def element(self, expr: tree.Expr) -> Any:
         if isinstance(expr, tree.ListOf):
             raise self.misfit(expr, "a number is needed here, not a list")
-        value = run(self.block.evaluate(expr, Asked.KNOWN))
+        value = self.block.evaluate(expr, Asked.KNOWN)
         if value is POISON or not isinstance(value, (bool, int, float)):
             message = "a const holds numbers"
             raise fail(codes.NOT_KNOWN, message, Label(expr.span), help="write numbers, lists of them, or load(...)")

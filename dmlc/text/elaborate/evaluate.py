@@ -29,11 +29,11 @@ from dmlc.text.elaborate.scope import (
     Several,
     Unit,
     Word,
+    bare,
     described,
     quoted,
     written,
 )
-from dmlc.text.elaborate.trampoline import Asking
 from dmlc.text.syntax import tree
 
 #: Types of the values that operators compute while compiling.
@@ -65,36 +65,31 @@ class Evaluator:
         self.unit = unit
         self.frame = frame
 
-    def evaluate(self, expr: tree.Expr, asked: Asked = Asked.OPERAND) -> Any:
-        """The value, or a generator that asks for it. Raises ``DmlcError``."""
-        while isinstance(expr, tree.Paren):
-            expr = expr.inner
+    def evaluate(self, expr: tree.Expr, asked: Asked = Asked.OPERAND, results: int = 1) -> Any:
+        """The value of an expression; ``results`` is how many a carried operator is to have. Raises ``DmlcError``."""
+        expr = bare(expr)
+        if isinstance(expr, tree.Call):
+            return self.call(expr, asked, results)
+        if isinstance(expr, tree.Infix):
+            sign = expr.rest[0][0]
+            return self.pipe(expr, asked, results) if sign == "|>" else self.infix(sign, expr, asked)
         if isinstance(expr, tree.Name):
             return self.name(expr, asked)
         if isinstance(expr, tree.Number):
             return self.number(expr)
         if isinstance(expr, tree.String):
             return Word(expr.text, is_string=True)
-        if isinstance(expr, tree.Infix):
-            return self.infix(expr, asked)
-        if isinstance(expr, tree.Call):
-            return self.call(expr, asked)
-        if isinstance(expr, tree.Pipe):
-            return self.pipe(expr, asked)
         if isinstance(expr, tree.Prefix):
             return self.prefix(expr, asked)
-        if isinstance(expr, tree.Power):
-            return self.power(expr, asked)
-        if isinstance(expr, tree.Cast):
-            return self.cast(expr, asked)
         if isinstance(expr, tree.Index):
             return self.index(expr, asked)
+        assert isinstance(expr, tree.ListOf)
         return self.list_of(expr, asked)
 
-    def call(self, expr: tree.Call, asked: Asked, results: int = 1) -> Any:
+    def call(self, expr: tree.Call, asked: Asked, results: int = 1, piped: tuple[Any, Place] | None = None) -> Any:
         raise NotImplementedError
 
-    def pipe(self, expr: tree.Pipe, asked: Asked, results: int = 1) -> Any:
+    def pipe(self, expr: tree.Infix, asked: Asked, results: int = 1) -> Any:
         raise NotImplementedError
 
     # --- leaves
@@ -176,13 +171,13 @@ class Evaluator:
 
     # --- trees
 
-    def list_of(self, expr: tree.ListOf, asked: Asked) -> Asking:
+    def list_of(self, expr: tree.ListOf, asked: Asked) -> Any:
         if asked is Asked.SIZE:
             raise self.frame.fail(codes.WRONG_SIZE, "a list is not a size", expr.span)
         out: list[Any] = []
         for item in expr.items:
             try:
-                value = yield self.evaluate(item, Asked.KNOWN if asked is Asked.OPERAND else asked)
+                value = self.evaluate(item, Asked.KNOWN if asked is Asked.OPERAND else asked)
             except DmlcError as error:
                 first = error.diagnostics[0]
                 if asked is not Asked.OPERAND or first.code is not codes.NOT_KNOWN:
@@ -196,17 +191,14 @@ class Evaluator:
             out.append(value)
         return POISON if any(value is POISON for value in out) else out
 
-    def index(self, expr: tree.Index, asked: Asked) -> Asking:
+    def index(self, expr: tree.Index, asked: Asked) -> Any:
         """Part of a tensor, or an element of a list. Raises E0340, E0341."""
         if asked is Asked.SIZE:
             raise self.frame.fail(codes.WRONG_SIZE, "an index is not a size", expr.span)
-        value = yield self.evaluate(expr.operand, asked if asked is Asked.OPERAND else Asked.KNOWN)
+        value = self.evaluate(expr.operand, asked if asked is Asked.OPERAND else Asked.KNOWN)
         value, place = self.single(value, at(expr.operand)), at(expr.operand)
         for items in expr.subscripts:
-            parts = []
-            for item in items:
-                part = yield self.index_item(item)
-                parts.append(part)
+            parts = [self.index_item(item) for item in items]
             if value is POISON or any(part is POISON for part in parts):
                 return POISON
             site = CallSite(expr.span, [item.span for item in items], {}, [place.name], self.frame.outer)
@@ -222,7 +214,7 @@ class Evaluator:
                 raise self.located(error, site) from None
         return value
 
-    def index_item(self, item: tree.Expr | tree.Slice | tree.Ellipsis) -> Asking:
+    def index_item(self, item: tree.Expr | tree.Slice | tree.Ellipsis) -> Any:
         """An item of an index: a number, a dim, a ``SliceItem`` or Python's ``Ellipsis``. Raises E0340."""
         if isinstance(item, tree.Ellipsis):
             return Ellipsis
@@ -234,11 +226,11 @@ class Evaluator:
                 self.check_place(None, expr)
             elif expr is not None:
                 try:
-                    value = yield self.evaluate(expr, Asked.KNOWN)
+                    value = self.evaluate(expr, Asked.KNOWN)
                 except DmlcError as error:
                     if error.diagnostics[0].code is not codes.NOT_KNOWN:
                         raise
-                    tensor = yield self.evaluate(expr, Asked.OPERAND)
+                    tensor = self.evaluate(expr, Asked.OPERAND)
                     raise self.frame.fail(
                         codes.WRONG_INDEX, "a tensor is not an index", expr.span, help=_instead_of_index(tensor)
                     ) from None
@@ -260,31 +252,30 @@ class Evaluator:
         except OpError as error:
             raise self.located(error, CallSite(expr.span, (expr.span,))) from None
 
-    def infix(self, expr: tree.Infix, asked: Asked) -> Asking:
-        part = _part(asked)
-        left = yield self.evaluate(expr.first, part)
-        place = at(expr.first)
+    def infix(self, sign: str, expr: tree.Infix, asked: Asked) -> Any:
+        if sign == "as":
+            return self.cast(expr, asked)
+        if sign == "**":
+            return self.power(expr, asked)
+        left, place = self.evaluate(expr.first, _part(asked)), at(expr.first)
         for sign, operand in expr.rest:
-            right = yield self.evaluate(operand, part)
-            span = expr.first.span.to(operand.span)
+            right, span = self.evaluate(operand, _part(asked)), expr.first.span.to(operand.span)
             left = self.combine(sign, (left, right), (place, at(operand)), span, asked)
             place = Place(span)
         return left
 
-    def power(self, expr: tree.Power, asked: Asked) -> Asking:
-        values = []
-        for operand in expr.operands:
-            value = yield self.evaluate(operand, _part(asked))
-            values.append(value)
-        right, place = values[-1], at(expr.operands[-1])
-        for left, operand in zip(reversed(values[:-1]), reversed(expr.operands[:-1]), strict=True):
+    def power(self, expr: tree.Infix, asked: Asked) -> Any:
+        operands = [expr.first, *[operand for _, operand in expr.rest]]
+        values = [self.evaluate(operand, _part(asked)) for operand in operands]
+        right, place = values[-1], at(operands[-1])
+        for left, operand in zip(values[-2::-1], operands[-2::-1], strict=True):
             span = operand.span.to(expr.span)
             right = self.combine("**", (left, right), (at(operand), place), span, asked)
             place = Place(span)
         return right
 
-    def prefix(self, expr: tree.Prefix, asked: Asked) -> Asking:
-        value = yield self.evaluate(expr.operand, _part(asked))
+    def prefix(self, expr: tree.Prefix, asked: Asked) -> Any:
+        value = self.evaluate(expr.operand, _part(asked))
         for sign in reversed(expr.signs):
             value = self.combine(sign, (value,), (at(expr.operand),), expr.span, asked)
         return value
@@ -355,27 +346,26 @@ class Evaluator:
 
     # --- casts
 
-    def cast(self, expr: tree.Cast, asked: Asked) -> Asking:
+    def cast(self, expr: tree.Infix, asked: Asked) -> Any:
         if asked is not Asked.OPERAND:
             message = "a cast makes a tensor; here a plain number is known while compiling"
-            raise self.frame.fail(
-                codes.NOT_KNOWN, message, expr.span, help=proposal("take the cast away", "", _behind(expr))
-            )
-        value = yield self.evaluate(expr.operand)
-        for name in expr.dtypes:
+            help = proposal("take the cast away", "", behind(expr.first.span, expr.span))
+            raise self.frame.fail(codes.NOT_KNOWN, message, expr.span, help=help)
+        value = self.evaluate(expr.first)
+        for _, name in expr.rest:
+            assert isinstance(name, tree.Name)
             dtype = self.dtype(name)
             if value is POISON or dtype is None:
                 value = POISON
-                continue
-            value = self.cast_to(self.operand(value, at(expr.operand)), dtype, expr, name)
+            else:
+                value = self.cast_to(self.operand(value, at(expr.first)), dtype, expr.first, name)
         return value
 
-    def cast_to(self, value: Any, dtype: DType, expr: tree.Cast, name: tree.Name) -> Value:
+    def cast_to(self, value: Any, dtype: DType, operand: tree.Expr, name: tree.Name) -> Value:
         if value is None:
-            raise self.frame.fail(codes.NOT_A_TENSOR, "none has no dtype", expr.operand.span)
-        span = expr.operand.span.to(name.span)
-        spans = (expr.operand.span,)
-        site = CallSite(span, spans, names=[written(expr.operand)], outer=self.frame.outer)
+            raise self.frame.fail(codes.NOT_A_TENSOR, "none has no dtype", operand.span)
+        span = operand.span.to(name.span)
+        site = CallSite(span, (operand.span,), names=[written(operand)], outer=self.frame.outer)
         if isinstance(value, (Value, Arithmetic)):
             return apply(self.unit.graph, OPERATIONS["cast"], [value], {"to": dtype}, site).result
         # The dtypes of true and false are known, so these are converted; another number takes the dtype and must fit.
@@ -424,10 +414,9 @@ def _bared(expr: tree.ListOf, help: str) -> Help:
     return Proposal(help, (Change("", before), Change("", behind)), safe=True)
 
 
-def _behind(cast: tree.Cast) -> Span:
-    """The dtypes of a cast, with the words before them."""
-    start, end = cast.operand.span, cast.span
-    return Span(end.source, start.end_line, start.end_column, end.end_line, end.end_column)
+def behind(part: Span, whole: Span) -> Span:
+    """The text of a span behind its first part."""
+    return Span(whole.source, part.end_line, part.end_column, whole.end_line, whole.end_column)
 
 
 def dtype_help(text: str) -> Help:

@@ -13,10 +13,10 @@ from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.ir import DType, Graph, Value
 from dmlc.ir.size_number import Arithmetic
 from dmlc.ops.call import Argument
+from dmlc.text.deep import deep
 from dmlc.text.elaborate.blocks import Block
 from dmlc.text.elaborate.names import ModelReading, NameReader
 from dmlc.text.elaborate.scope import POISON, Definition, Frame, Place, Problems, Several, Unfolding, Unit, Word
-from dmlc.text.elaborate.trampoline import run
 from dmlc.text.standard_library import std_path
 from dmlc.text.syntax import tree
 from dmlc.text.syntax.parser import parse, together
@@ -60,6 +60,7 @@ class DefFunction:
         self.name = chosen
         self.comment: str = _comment(source, self.definition.line.span.line)
 
+    @deep()
     def call(
         self, graph: Graph, operands: Sequence[Argument], keywords: Mapping[str, Any], span: Span | None
     ) -> list[Any]:
@@ -73,7 +74,7 @@ class DefFunction:
         block = Block(unit, Frame())
         block.check_call(self.definition, expr, len(operands))
         places = [Place(at, _name_of(value)) for value in operands]
-        found = run(block.unfold(self.definition, expr, operands, places, values))
+        found = block.unfold(self.definition, expr, operands, places, values)
         results = found.values if isinstance(found, Several) else (found,)
         self._raise_if_any()
         if any(result is POISON for result in results):  # an earlier call reported the mistake

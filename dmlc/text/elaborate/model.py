@@ -19,7 +19,6 @@ from dmlc.text.elaborate.blocks import Block
 from dmlc.text.elaborate.declarations import type_of
 from dmlc.text.elaborate.evaluate import Asked, at
 from dmlc.text.elaborate.scope import LITERALS, POISON, Frame, Unit
-from dmlc.text.elaborate.trampoline import run
 from dmlc.text.syntax import tree
 
 #: A longer expression is not repeated in a help.
@@ -41,7 +40,7 @@ class ModelReader:
         self.inputs()
         self.results()
         block = Block(self.unit, self.frame)
-        values = run(block.body(self.model.body, self.model.result))
+        values = block.body(self.model.body, self.model.result)
         if not self.unit.names_only:
             self.returned(block, values)
             self.unit.graph.advice += [*self.hidden_dims(), *self.unused()]
@@ -97,7 +96,7 @@ class ModelReader:
             return
         block = Block(self.unit, Frame())
         try:
-            bounds = [run(block.evaluate(expr, Asked.KNOWN)) for expr in item.range]
+            bounds = [block.evaluate(expr, Asked.KNOWN) for expr in item.range]
             if not any(bound is POISON for bound in bounds):
                 self.unit.graph.ranges[item.name.text] = range_of(type.dtype, *bounds)
         except OpError as error:

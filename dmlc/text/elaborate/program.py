@@ -12,16 +12,17 @@ from dmlc.diagnostics.catalogue import names as codes
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Graph
 from dmlc.ir.providers import record_providers
+from dmlc.text.deep import deep
 from dmlc.text.elaborate.blocks import Block
 from dmlc.text.elaborate.declarations import read_bounds
 from dmlc.text.elaborate.model import ModelReader
 from dmlc.text.elaborate.names import ModelReading, NameReader
 from dmlc.text.elaborate.scope import POISON, Definition, FileNames, Frame, Problems, Unfolding, Unit
-from dmlc.text.elaborate.trampoline import run
 from dmlc.text.syntax import tree
 from dmlc.text.syntax.parser import together
 
 
+@deep()
 def elaborate(
     program: tree.Program,
     folder: Path | None,
@@ -156,4 +157,4 @@ class _File:
         frame = Frame()
         for name in (*line.parameters, *(k.name for k in line.keywords)):
             frame.names[name.text], frame.places[name.text] = POISON, name.span
-        run(Block(unit.within(definition.home), frame).body(line.body, line.result))
+        Block(unit.within(definition.home), frame).body(line.body, line.result)

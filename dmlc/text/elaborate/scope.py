@@ -9,7 +9,8 @@ from typing import Any, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from dmlc.diagnostics import Code, Diagnostic, DmlcError, Help, Label, Span
+from dmlc.diagnostics import Code, Diagnostic, DmlcError, Help, Label, Span, fail
+from dmlc.diagnostics.catalogue import names as codes
 from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.ir import DTYPE_BY_NAME, Graph, Tensor, Value
 from dmlc.ops import OPERATIONS
@@ -26,10 +27,15 @@ class ConstData:
         self.line = line
         self.home = home
         self._read = read
+        self._is_reading = False
 
     @cached_property
     def tensor(self) -> Tensor | None:
-        """The data; None if it is wrong, which is reported already."""
+        """The data; None if it is wrong, which is reported already. Raises ``DmlcError`` E0206 while it is read."""
+        if self._is_reading:
+            message, help = f"{self.line.name.text} is computed from itself", "write its numbers, without its name"
+            raise fail(codes.CYCLE, message, Label(self.line.name.span), help=help)
+        self._is_reading = True
         return self._read()
 
 

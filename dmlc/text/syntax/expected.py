@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from dmlc.diagnostics import Change, Diagnostic, Help, Label, Proposal, proposal
 from dmlc.diagnostics.catalogue import syntax as codes
@@ -33,11 +33,11 @@ def shown(token: Token) -> str:
 
 
 def unexpected(
-    start: str, tokens: Sequence[Token], token: Token, accepts: set[str], behind: Callable[[], Sequence[Token]] = tuple
+    start: str, tokens: Sequence[Token], token: Token, accepts: set[str], behind: Sequence[Token] = ()
 ) -> Diagnostic:
     """The diagnostic for a token of ``start`` that cannot stand where it stands; ``accepts`` are terminals that can.
 
-    ``behind`` gives the rest of the block.
+    ``behind`` is the rest of the block.
     """
     before = _before(tokens, token)
     if start == "dim" and before is not None:

@@ -16,11 +16,11 @@ from lark.lexer import Lexer as LarkLexer
 
 import dmlc
 from dmlc.diagnostics.limits import DEFAULTS, Limits
-from dmlc.text.syntax.builder import Builder
 from dmlc.text.syntax.tokens import Token
+from dmlc.text.syntax.transformer import Transformer
 
-#: The start symbols: the whole program, and the pieces that are parsed alone to find all mistakes.
-STARTS = ("program", "header", "use", "dim", "const", "def_head", "model_head", "statement")
+#: The start symbols: the pieces of a program, each parsed alone.
+STARTS = ("header", "use", "dim", "const", "def_head", "model_head", "statement", "end")
 
 
 class TokenLexer(LarkLexer):  # type: ignore[misc]  # mypy does not read Lark
@@ -49,7 +49,7 @@ def parser_of(limits: Limits = DEFAULTS) -> Any:
         lexer=TokenLexer,
         start=list(STARTS),
         maybe_placeholders=False,
-        transformer=Builder(limits),
+        transformer=Transformer(limits),
         cache=str(cached) if cached else False,
     )
 

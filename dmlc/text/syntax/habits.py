@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from dmlc.diagnostics import Change, Help, Proposal, Span, proposal, text_of
 from dmlc.diagnostics.fix import is_one_operand
@@ -26,12 +26,11 @@ def habit(start: str, tokens: Sequence[Token], token: Token, before: Token | Non
     )
 
 
-def augmented(start: str, tokens: Sequence[Token], token: Token, rest: Callable[[], Sequence[Token]]) -> Help:
+def augmented(start: str, tokens: Sequence[Token], token: Token, behind: Sequence[Token]) -> Help:
     """The help for ``y += x``: a new name, and that name wherever the block reads the old one later."""
     is_one = start == "statement" and len(tokens) > 3 and token is tokens[1] and tokens[2].type == "EQUAL"
     if not is_one or token.type not in ("INFIX", "STAR", "MINUS") or tokens[0].type != "NAME":
         return ""
-    behind = rest()
     old, value = tokens[0], tokens[3:-1] if tokens[-1].type == "NL" else tokens[3:]
     names = {other.text for other in (*tokens, *behind) if other.type == "NAME"}
     base, _, number = old.text.rpartition("_")

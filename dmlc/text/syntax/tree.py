@@ -103,38 +103,18 @@ class Prefix(_Tree, frozen=True):
     span: Span
 
 
-class Power(_Tree, frozen=True):
-    """``a ** b ** c``, which is ``a ** (b ** c)``."""
-
-    operands: tuple[Expr, ...]
-    span: Span
-
-
-class Cast(_Tree, frozen=True):
-    """``operand as a as b``."""
-
-    operand: Expr
-    dtypes: tuple[Name, ...]
-    span: Span
-
-
 class Infix(_Tree, frozen=True):
-    """Operators of one precedence, applied from the left."""
+    """Operators of one precedence, applied from the left, ``**`` from the right.
+
+    The right side of ``as`` is a ``Name``, the right side of ``|>`` a ``Call``.
+    """
 
     first: Expr
     rest: tuple[tuple[str, Expr], ...]
     span: Span
 
 
-class Pipe(_Tree, frozen=True):
-    """``first |> call |> call``."""
-
-    first: Expr
-    calls: tuple[Call, ...]
-    span: Span
-
-
-Expr: TypeAlias = Name | Number | String | ListOf | Call | Index | Paren | Prefix | Power | Cast | Infix | Pipe
+Expr: TypeAlias = Name | Number | String | ListOf | Call | Index | Paren | Prefix | Infix
 
 
 class Type(_Tree, frozen=True):

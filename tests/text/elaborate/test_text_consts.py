@@ -259,3 +259,7 @@ def test_the_keys_of_an_archive_are_listed(folder: Path) -> None:
     with zipfile.ZipFile(folder / "none.npz", "w"):
         pass
     assert codes(const("f32[2, 3]", 'load("none.npz", "a")'), folder) == ["E0405"]
+
+
+def test_const_of_itself_is_a_circle() -> None:
+    assert errors(const("f32[1]", "[w + 1]")) == [("E0206", 1, 7)]

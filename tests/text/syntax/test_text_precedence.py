@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from text_helpers import codes, errors, in_model, source
 
 from dmlc import text
@@ -20,25 +22,16 @@ def grouped(expr: tree.Expr) -> str:
         for sign in reversed(expr.signs):
             out = f"({sign}{out})"
         return out
-    if isinstance(expr, tree.Power):
-        out = grouped(expr.operands[-1])
-        for operand in reversed(expr.operands[:-1]):
-            out = f"({grouped(operand)}**{out})"
-        return out
-    if isinstance(expr, tree.Cast):
-        out = grouped(expr.operand)
-        for dtype in expr.dtypes:
-            out = f"({out} as {dtype.text})"
-        return out
     if isinstance(expr, tree.Infix):
-        out = grouped(expr.first)
+        first, *rest = [expr.first, *[operand for _, operand in expr.rest]]
+        if expr.rest[0][0] == "**":
+            return functools.reduce(
+                lambda right, left: f"({grouped(left)}**{right})", [*rest[-2::-1], first], grouped(rest[-1])
+            )
+        out = grouped(first)
         for sign, operand in expr.rest:
-            out = f"({out}{sign}{grouped(operand)})"
-        return out
-    if isinstance(expr, tree.Pipe):
-        out = grouped(expr.first)
-        for call in expr.calls:
-            out = f"({out}|>{call.callee[0].text})"
+            shown = operand.callee[0].text if sign == "|>" and isinstance(operand, tree.Call) else grouped(operand)
+            out = f"({out} as {shown})" if sign == "as" else f"({out}{sign}{shown})"
         return out
     assert isinstance(expr, tree.Call)
     return f"{expr.callee[0].text}({','.join(map(grouped, expr.operands))})"

@@ -28,6 +28,7 @@ class DefFunction:
     Raises ``DmlcError`` with every mistake of the file, E0212 where it has no such def.
     """
 
+    @deep()
     def __init__(
         self,
         source: Source,

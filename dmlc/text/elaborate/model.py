@@ -136,7 +136,6 @@ class ModelReader:
 
     def results(self) -> None:
         inputs = {item.name.text: item.name.span for item in self.model.inputs}
-        seen: dict[str, Span] = {}
         for result in self.model.results:
             name = result.name
             if not name.quoted and (name.text in LITERALS or name.text == "_"):
@@ -146,12 +145,8 @@ class ModelReader:
                 labels = (Label(name.span, "a result"), Label(inputs[name.text], "an input"))
                 message, help = f"{name.text} names an input and a result", "call the result otherwise"
                 self.unit.problems.add(fail(name_codes.RESULT_LIKE_INPUT, message, *labels, help=help))
-            elif name.text in seen:
-                labels = (Label(name.span, "again"), Label(seen[name.text], "first here"))
-                message = f"two results are named {name.text}"
-                self.unit.problems.add(fail(name_codes.NAME_TWICE, message, *labels, help="call one of them otherwise"))
-            seen.setdefault(name.text, name.span)
             self.types[name.text] = self.result_type(result.type) if result.type is not None else None
+        self.unit.problems.check_once([result.name for result in self.model.results], "two results are named {}")
 
     def result_type(self, written: tree.Type) -> TensorType | None:
         try:

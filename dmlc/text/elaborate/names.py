@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from dmlc.diagnostics import Diagnostic, DmlcError, Help, Label, Span, fail, naming, suggestion
+from dmlc.diagnostics import Diagnostic, DmlcError, Help, Label, fail, naming, suggestion
 from dmlc.diagnostics.catalogue import names as codes
 from dmlc.diagnostics.catalogue.advice import HIDES_OPERATION
 from dmlc.diagnostics.limits import Limits
@@ -115,16 +115,11 @@ class NameReader:
                 for used in item.used:
                     self._use(names, item, used, folders, dims)
 
-    def _once(self, what: str, names: Iterable[tree.Name]) -> None:
+    def _once(self, what: str, names: Sequence[tree.Name]) -> None:
         """Each name stands for one thing of its kind. Notes E0204, and E0205 for what is not a name."""
-        seen: dict[str, Span] = {}
         for name in names:
             self._check_name(what, name)
-            if name.text in seen:
-                labels = (Label(name.span, "again"), Label(seen[name.text], "first here"))
-                message = f"{name.text} names more than one {what}"
-                self.problems.add(fail(codes.NAME_TWICE, message, *labels, help="call one of them otherwise"))
-            seen.setdefault(name.text, name.span)
+        self.problems.check_once(names, f"{{}} names more than one {what}")
 
     def _check_name(self, what: str, name: tree.Name) -> bool:
         """Check that a name is free for such a thing; E0205 is noted where it is not."""
@@ -147,16 +142,12 @@ class NameReader:
         self.problems.add(fail(codes.RESERVED_NAME, message, Label(name.span), help="choose another name"))
 
     def _check_parameters(self, definition: tree.Def) -> None:
-        seen: dict[str, Span] = {}
-        for name in (*definition.parameters, *(k.name for k in definition.keywords)):
+        names = [*definition.parameters, *[k.name for k in definition.keywords]]
+        for name in names:
             if name.text in RESERVED:
                 self._reserved(name, "parameter")
             self._look_for_hidden(name, "parameter")
-            if name.text in seen:
-                labels = (Label(name.span, "again"), Label(seen[name.text], "first here"))
-                message = f"two parameters of {definition.name.text} are named {name.text}"
-                self.problems.add(fail(codes.NAME_TWICE, message, *labels, help="call one of them otherwise"))
-            seen.setdefault(name.text, name.span)
+        self.problems.check_once(names, f"two parameters of {definition.name.text} are named {{}}")
 
     # --- use lines
 

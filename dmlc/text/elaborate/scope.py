@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any, Final
 
@@ -85,6 +85,15 @@ class Problems(Struct):
 
     def add(self, error: DmlcError) -> None:
         self.found.extend(error.diagnostics)
+
+    def check_once(self, names: Iterable[tree.Name], message: str) -> None:
+        """Note E0204 for each name that stands twice; ``message`` has ``{}`` for it."""
+        seen: dict[str, Span] = {}
+        for name in names:
+            first = seen.setdefault(name.text, name.span)
+            if first is not name.span:
+                labels, help = (Label(name.span, "again"), Label(first, "first here")), "call one of them otherwise"
+                self.found.append(Diagnostic(codes.NAME_TWICE, message.format(name.text), labels, help))
 
 
 class Unfolding(Struct):

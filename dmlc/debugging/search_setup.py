@@ -115,7 +115,7 @@ class SearchSetup:
         model = self.graph.model
         verdict = verify_sides(
             lambda: checker.originals.original(model), lambda: checker.result(model), inputs=count, seed=self.seed,
-            allowed=(EXACT, REASSOCIATES), tolerance=asked_tolerance(self.rtol, self.atol),
+            allowed=(EXACT, REASSOCIATES), tolerance=asked_tolerance(self.rtol, self.atol), until_different=True,
         )  # fmt: skip
         if verdict.status == UNVERIFIED:
             return PartResult(SKIP, (verdict.reason,)), {}

@@ -91,11 +91,13 @@ def verify_sides(
     allowed: str | Iterable[str],
     first: int = 0,
     tolerance: Tolerance | None = None,
+    until_different: bool = False,
 ) -> Verdict:
     """The verdict on two sides, which are made here so that one that cannot be made is a verdict too.
 
     The inputs are numbered from ``first``: what few of them are built of (``inputs.PATTERNS``) follows from that.
-    ``tolerance`` replaces each dtype's; the original's own instability then excuses nothing.
+    ``tolerance`` replaces each dtype's; the original's own instability then excuses nothing. ``until_different`` ends
+    with the first input that shows a difference.
     Raises ``ValueError`` for an unknown class, or where no input is asked for.
     """
     chosen = classes(allowed)
@@ -103,7 +105,7 @@ def verify_sides(
         raise ValueError(f"at least one input is verified, not {inputs}")
     blank = Verdict(NOT_VERIFIED, tuple([name for name in _ORDER if name in chosen]), seed, inputs)
     try:
-        return _verdict(original, result, chosen, blank, first, tolerance)
+        return _verdict(original, result, chosen, blank, first, tolerance, until_different)
     except NoEvidence as error:
         return replace(blank, reason=str(error), diagnostic=error.diagnostic)
 
@@ -136,6 +138,7 @@ def _verdict(
     blank: Verdict,
     first: int,
     tolerance: Tolerance | None,
+    until_different: bool,
 ) -> Verdict:
     """The verdict on two sides. Raises ``NoEvidence`` where neither can be blamed."""
     try:
@@ -153,7 +156,7 @@ def _verdict(
         plan = _plan(left, right, blank.seed)
     except (NoInputs, NotRunnable) as error:
         return replace(blank, reason=str(error))
-    return _Verification(left, right, plan, chosen, blank, first, tolerance).verdict()
+    return _Verification(left, right, plan, chosen, blank, first, tolerance).verdict(until_different)
 
 
 def _interface_problem(left: Subject, right: Subject) -> str:
@@ -294,7 +297,7 @@ class _Verification:
         self.case: Feeds | None = None
         self.ran = 0
 
-    def verdict(self) -> Verdict:
+    def verdict(self, until_different: bool = False) -> Verdict:
         draws = 1
         if self.plan.given is None:
             first = self.plan.interface.feeds(self.plan.bindings, self.numbers[0], self.blank.seed)
@@ -302,6 +305,8 @@ class _Verification:
         for number in self.numbers:
             step(f"input {number - self.numbers[0] + 1} of {len(self.numbers)}")
             self._input(number, draws)
+            if until_different and self.case is not None:
+                break
         reports = tuple(tally.report(name) for name, tally in self.tallies.items())
         found = replace(self.blank, ran=self.ran, outputs=reports, skipped=tuple(self.skipped), case=self.case)
         notes = (self.optimized_note,) if self.optimized_note else ()

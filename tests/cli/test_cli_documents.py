@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable
 from functools import cache
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -107,8 +108,15 @@ def codes_in(text: str) -> list[tuple[str, str]]:
 
 @pytest.mark.usefixtures("sessions_here")
 @pytest.mark.parametrize("verb", VERBS)
-@each_row("source", INPUTS)
-def test_one_document_and_a_code(run: Run, verb: str, source: str) -> None:
+def test_one_document_and_a_code(run: Run, verb: str) -> None:
+    """On the good sources, and on every third of the others, which take turns."""
+    turn = list(VERBS).index(verb)
+    for number, source in enumerate(INPUTS):
+        if source.startswith("good.") or (number + turn) % 3 == 0:
+            _one_document_and_a_code(run, verb, source)
+
+
+def _one_document_and_a_code(run: Run, verb: str, source: str) -> None:
     argv = (verb.split(" ")[0], source, *VERBS[verb])
     code, out, err = run(*argv, "--format", "json")
     assert code in (0, 1, 2), (out, err)
@@ -134,8 +142,7 @@ def test_one_document_and_a_code(run: Run, verb: str, source: str) -> None:
         assert sorted(quiet) == sorted(row for row in found if row[0] == "error")
 
 
-@pytest.mark.parametrize("target", ["directml", "onnx", "numpy"])
-@each_row("source", INPUTS)
+@each_row(("source", "target"), zip(INPUTS, cycle(["directml", "onnx", "numpy"]), strict=False))
 def test_formats_of_check_agree(run: Run, source: str, target: str) -> None:
     argv = ("check", source, "--target", target)
     code, out, _ = run(*argv, "--format", "json")

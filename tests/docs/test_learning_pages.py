@@ -24,6 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.usefixtures("sessions_here")
 def test_the_tutorial_runs_part_by_part(folder: Path) -> None:
     """In one folder, as a reader works through it."""
     assert len(TUTORIAL) == 5

@@ -17,7 +17,7 @@ PROMISE = re.compile(
 )
 
 
-#: Models that run without --emitted=all too, one for each kind of answer: sizes by name or by place, one to three of
+#: The models of the suite, one for each kind of answer: sizes by name or by place, one to three of
 #: them, one fused graph or several, nodes that are not fused, nodes on the CPU, warnings, and nothing left to do.
 NAMES = (
     "beam_search.ts16", "bert_tiny_op14", "centernet_decode.dyn20", "ctc_greedy_op13", "encodec.ts17",
@@ -29,14 +29,8 @@ NAMES = (
 
 @pytest.mark.parametrize("path", WHOLE_MODELS)
 def test_the_next_command_makes_what_it_says(
-    path: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    request: pytest.FixtureRequest,
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if path.stem not in NAMES and request.config.getoption("--emitted") != "all":
-        pytest.skip("run with --emitted=all")
     monkeypatch.chdir(tmp_path)
 
     def document(*argv: str) -> dict:

@@ -125,7 +125,10 @@ def test_every_operation_is_no_worse_than_for_directml(op: Operation, family: st
     """No more nodes, none that fails, none more on the CPU, and the numbers of the references.
 
     A program of all dtypes is compared first. If it differs, programs of one dtype are made, for one dtype in three.
+    Operations take turns: of floats, which differ in nothing, every third is tried.
     """
+    if family == "floats" and OPERATIONS.index(op) % 3:
+        return
     dtypes = [d for d in FAMILIES[family] if op in declared(d) and (op.name, d.name) != ("iota", "bool")]
     together = for_both(op, dtypes) if dtypes else None
     if not dtypes or (together and is_same(together)):

@@ -54,8 +54,10 @@ def test_every_operation_compiles_for_every_release(op: Operation, target: str) 
     """At the highest opset of the release; what the newest release refuses there may be refused.
 
     A third of the calls of each dtype; the next dtype and the next release take others. The releases take turns at
-    loading what they make.
+    loading what they make, and each operation misses one of them.
     """
+    if (OPERATIONS.index(op) + RELEASES.index(target) + 1) % len(RELEASES) == 0:
+        return
     opset, dtypes, turn = load_target(target).max_opset, dtypes_of(op), RELEASES.index(target)
     wrong = []
     for dtype in dtypes if refusal(op, tuple(dtypes), target, opset, turn) else ():

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from dmlc.diagnostics import Change, Diagnostic, Help, Label, Proposal, proposal
 from dmlc.diagnostics.catalogue import syntax as codes
-from dmlc.text.syntax.habits import augmented, habit
-from dmlc.text.syntax.members import member_help
+from dmlc.text.syntax.foreign import foreign
 from dmlc.text.syntax.tokens import Token
 
 _OPERATORS = {"INFIX", "STAR", "MINUS", "PIPE", "AS"}
@@ -45,7 +44,7 @@ def unexpected(
         if bounds is not None:
             return bounds
     message = f"expected {_list(accepts)}, found {shown(token)}"
-    help = augmented(start, tokens, token, behind) or _help(start, tokens, token, before, accepts)
+    help = foreign(start, tokens, token, accepts, behind) or _help(start, tokens, token, before, accepts)
     return Diagnostic.of(codes.UNEXPECTED, message, Label(token.span, "here"), help=help)
 
 
@@ -113,12 +112,6 @@ def _after(tokens: Sequence[Token], token: Token) -> str:
 
 def _help(start: str, tokens: Sequence[Token], token: Token, before: Token | None, accepts: set[str]) -> Help:
     kind, previous = token.type, before.type if before else ""
-    found = habit(start, tokens, token, before)
-    if found:
-        return found
-    member = member_help(tokens, token, before, accepts)
-    if member:
-        return member
     if kind == "_DOT" and before and before.text.isdecimal() and _after(tokens, token) != "NAME":
         return proposal(f"digits are on both sides of the point: {before.text}.0", ".0", safe=True)
     if kind in _KEYWORDS and "NAME" in accepts:

@@ -11,6 +11,7 @@ from typing import Any
 
 from dmlc.diagnostics import Diagnostic, Source
 from dmlc.diagnostics.limits import Limits
+from dmlc.text.syntax.foreign import stray
 from dmlc.text.syntax.tokens import (
     Token,
     closes_another,
@@ -18,7 +19,6 @@ from dmlc.text.syntax.tokens import (
     is_number,
     malformed_number,
     never_closed,
-    stray,
     too_deep,
     too_long,
 )

@@ -6,14 +6,12 @@ A token is a piece of one line. It is a ``Span`` itself, so that tree nodes need
 from __future__ import annotations
 
 import re
-import unicodedata
 from functools import lru_cache
 from typing import ClassVar
 
 from dmlc.diagnostics import Diagnostic, DmlcError, Help, Label, Source, Span, proposal, writing
 from dmlc.diagnostics.catalogue import syntax as codes
 from dmlc.diagnostics.limits import Limits
-from dmlc.text.syntax.stray import proposed
 
 
 class Token(Span):
@@ -54,17 +52,6 @@ _NUMBER = re.compile(
 #: Types of the brackets inside a statement.
 OPENERS, CLOSERS = ("LPAR", "LSQB"), ("RPAR", "RSQB")
 _CLOSER = {"(": ")", "[": "]", "{": "}"}
-_INSTEAD = {
-    "~": "not is written !",
-    ";": "a statement ends with its line; no sign is needed",
-    "'": 'strings are in double quotes: "..."',
-    "?": "there is no ?: write where(cond, a, b)",
-    "@": "a matrix product is matmul with two operands",
-    "\\": "a line continues inside brackets and before |>; no sign is needed",
-    "$": "a name with other signs is quoted: `$x`",
-    "\t": "",
-    "\r": "lines end with \\n or \\r\\n: save the file with one of these",
-}
 
 
 @lru_cache(maxsize=1024)
@@ -92,43 +79,7 @@ def malformed_number(token: Token) -> Diagnostic:
         help = "a name does not begin with a digit; a dtype is given by as: 1 as f32"
     else:
         help = "numbers look like 12, 1_000, 0x1f, 0.5 or 1e-6"
-    return Diagnostic.of(codes.MALFORMED_NUMBER, f"{_short(text)} is not a number", Label(token.span), help=help)
-
-
-def stray(token: Token) -> Diagnostic:
-    """A character that no token begins with, or a quote that is never closed."""
-    text = token.text
-    help: Help
-    if text[0] == '"':
-        return _unclosed_quote(token, "this string is never closed on its line", '"')
-    if text[0] == "`":
-        if text.startswith("``"):
-            message, help = "a quoted name cannot be empty", "put the name between the backticks"
-            return Diagnostic(codes.UNCLOSED_QUOTE, message, (Label(token.span),), help)
-        return _unclosed_quote(token, "this quoted name is never closed on its line", "`")
-    if len(text) > 1 or text.isalpha():
-        quoted = proposal(f"a name with such characters is quoted: `{text}`", f"`{text}`")
-        return Diagnostic.of(codes.STRAY_CHARACTER, f"{_short(text)} is not a name", Label(token.span), help=quoted)
-    shown = f'"{text}"' if text.isprintable() and text.isascii() else f"U+{ord(text):04X}"
-    name = unicodedata.name(text, "")
-    if not text.isascii() and name:
-        shown += f" ({name.lower()})"
-    help = proposed(token, _INSTEAD.get(text, ""))
-    if not text.isascii() and (text.isspace() or unicodedata.category(text) == "Cf"):
-        is_blank = text.isspace()
-        help = proposal("replace it by a blank, or take it out", " " if is_blank else "", safe=True)
-    elif name.endswith("QUOTATION MARK"):
-        help = proposed(token, _INSTEAD["'"])
-    elif unicodedata.category(text) == "Pd" or name == "MINUS SIGN":
-        help = proposal("minus is written -", "-", safe=True)
-    return Diagnostic.of(codes.STRAY_CHARACTER, f"{shown} does not belong here", Label(token.span), help=help)
-
-
-def _unclosed_quote(token: Token, message: str, quote: str) -> Diagnostic:
-    help = f"close it with {quote}"
-    if re.search(r"[\x00-\x1f\x7f\ud800-\udfff]", token.text):
-        message, help = "a control character is between these quotes", "take it out"
-    return Diagnostic(codes.UNCLOSED_QUOTE, message, (Label(token.span),), help)
+    return Diagnostic.of(codes.MALFORMED_NUMBER, f"{short(text)} is not a number", Label(token.span), help=help)
 
 
 def too_deep(token: Token, depth: int, limits: Limits) -> DmlcError:
@@ -141,7 +92,7 @@ def too_long(token: Token, limits: Limits) -> DmlcError:
     """``token`` is, or holds, a name that passes the limit."""
     text = token.text.strip("`")
     help = "take another name"
-    return limits.passed("name_length", f"the name {_short(text)} has", len(text), Label(token.span), instead=help)
+    return limits.passed("name_length", f"the name {short(text)} has", len(text), Label(token.span), instead=help)
 
 
 def never_closed(opened: Token, noticed: Token | None) -> Diagnostic:
@@ -167,5 +118,6 @@ def closes_another(token: Token, opened: Token) -> Diagnostic:
     return Diagnostic.of(codes.BRACKET, message, *labels, help=writing(want))
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """A text in a message."""
     return text if len(text) <= 40 else text[:40] + "..."

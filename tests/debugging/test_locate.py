@@ -351,7 +351,7 @@ def test_each_form_on_either_side(run: Run, a: str, b: str) -> None:
 
 
 def test_lines_of_the_source_are_named(run: Run) -> None:
-    out = run("a.dml", "b.dml", "--locate")[1]
+    out = run("a.dml", "b.dml", "--locate", "--inputs", "4")[1]
     assert "a.dml:3:" in out
     assert "b.dml:3:" in out
     assert "largest magnitude" in " ".join(out.split())
@@ -463,7 +463,7 @@ def test_fault_inside_a_body_is_named(operator: str, fault: str) -> None:
             inner.op_type = "Tanh" if (inner.op_type, fault) == ("Sigmoid", "node") else inner.op_type
             inner.input[:] = [f"{name}2" if renamed and name == "s" else name for name in inner.input]
             inner.output[:] = [f"{name}2" if renamed and name == "s" else name for name in inner.output]
-    location = dmlc.locate(a, b).location
+    location = dmlc.locate(a, b, inputs=4).location
     assert location is not None
     assert location.node is not None
     assert location.node.operator == operator
@@ -477,7 +477,7 @@ def test_equal_bodies_have_no_differences() -> None:
     for text in BODIES.values():
         a, b = onnx.parser.parse_model(text), onnx.parser.parse_model(text)
         next(node for node in b.graph.node if node.op_type in ("Relu", "Abs")).op_type = "Neg"
-        location = dmlc.locate(a, b).location
+        location = dmlc.locate(a, b, inputs=4).location
         assert location is not None
         assert not location.bodies
 

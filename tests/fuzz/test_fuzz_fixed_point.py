@@ -34,9 +34,9 @@ def test_plain_models(start: int) -> None:
         _check(generate_plain(seed).model, seed)
 
 
-@pytest.mark.parametrize("start", range(0, 20, 10))
+@pytest.mark.parametrize("start", range(0, 10, 5))
 def test_structured_models(start: int) -> None:
-    for seed in range(start, start + 10):
+    for seed in range(start, start + 5):
         _check(generate_structured(seed).model, seed)
 
 

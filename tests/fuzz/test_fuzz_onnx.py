@@ -58,7 +58,9 @@ def test_every_recipe_makes_something(recipe: Callable[[Grower], object]) -> Non
     for seed in range(40):
         with contextlib.suppress(MisfitError):
             Grower(seed).model(((2, counted), (1, _start)))
-    assert any(made)
+        if any(made):
+            return
+    pytest.fail("it makes nothing")
 
 
 def _start(grower: Grower) -> None:

@@ -27,8 +27,8 @@ REGRESSIONS = sorted((Path(__file__).parents[1] / "regressions" / "structured").
 
 def test_structured_models() -> None:
     """In a process of its own: ONNX Runtime crashes on some models, and what crashes on the original is left out."""
-    found = run_isolated(0, 80, smaller=False)
-    assert found.models == 80
+    found = run_isolated(0, 40, smaller=False)
+    assert found.models == 40
     texts = [f"seed {failure['seed']}: {failure['failure']}\n{failure['text']}" for failure in found.failures]
     assert not texts, "\n".join(texts)
 
@@ -71,13 +71,13 @@ def test_models_vary_in_structure() -> None:
 
 @pytest.mark.parametrize("recipe", [recipe for _, recipe in STRUCTURES], ids=lambda recipe: recipe.__name__)
 def test_every_recipe_makes_something(recipe: Recipe) -> None:
-    made = 0
     for seed in range(60):
         grower = StructureGrower(seed)
         with contextlib.suppress(MisfitError):
             grower.grown([(2, recipe), (1, _start)])
-        made += any(node.op_type not in ("Cast", "Unsqueeze") for node in grower.nodes)
-    assert made
+        if any(node.op_type not in ("Cast", "Unsqueeze") for node in grower.nodes):
+            return
+    pytest.fail("it makes nothing")
 
 
 def _start(grower: Grower) -> None:

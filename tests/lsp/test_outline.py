@@ -66,12 +66,14 @@ def test_every_name_has_a_role(path: Path) -> None:
 
 @pytest.mark.parametrize("path", COMPLETE, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_a_rename_changes_the_name_alone(path: Path) -> None:
-    """Each thing of a program gets a new name: the graph is the same, so that no place is left out or too much."""
+    """Things of a program get a new name: the graph is the same, so that no place is left out or too much. Three of
+    each program, which take turns."""
     source = source_of(path)
     before = [shape_of(graph) for graph in graphs(source)]
     outline = outline_of(source)
     things = {id(found.symbol): found.symbol for found in outline.occurrences if found.symbol is not None}
-    for symbol in things.values():
+    turn = COMPLETE.index(path)
+    for symbol in list(things.values())[turn % max(1, len(things) // 3) :: max(1, len(things) // 3)]:
         renamed = Source(source.name, edited(source, list(edits(outline, symbol))))
         after = [shape_of(graph) for graph in graphs(renamed)]
         assert after == before, symbol.name

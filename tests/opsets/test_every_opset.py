@@ -10,7 +10,7 @@ from tools.opsets.judge import complaints, number
 from tools.opsets.models import Source, node_tests, revised, sources
 
 #: One in so many is judged: of the old models, and of the others.
-OLD_RATE, RATE = 2, 240
+OLD_RATE, RATE = 3, 240
 #: Tests among which the models are dealt out.
 PARTS = 8
 

@@ -35,7 +35,7 @@ SHAPES = {
 @each_row("shape", SHAPES)
 @pytest.mark.parametrize("count", COUNTS)
 def test_an_open_size_of_a_folded_node(count: str, shape: str, inside: bool, tmp_path: object) -> None:
-    """The other targets, which place no node, take turns."""
+    """The other targets, which place no node, take turns, and so does the command line."""
     nodes = f"{COUNTS[count]} {SHAPES[shape]}"
     if inside:
         nodes = (
@@ -46,8 +46,9 @@ def test_an_open_size_of_a_folded_node(count: str, shape: str, inside: bool, tmp
         <float[3] c = {{1, 0, 2}}, bool[3] b = {{1, 0, 1}}, int64[1] z = {{0}}, int64[1] m1 = {{-1}}> {{ {nodes} }}""")
     assert placement(model, load_target("directml")).nodes
     turn = [*COUNTS].index(count) + [*SHAPES].index(shape) + inside
-    for target in ("directml", ("onnx", "cpu")[turn % 2]):
-        dmlc.compile(model, target=target).to_onnx()
+    dmlc.compile(model, target=("directml", "onnx", "directml", "cpu")[turn % 4]).to_onnx()
+    if turn % 4 == 0:
+        return
     path = f"{tmp_path}/m.onnx"
     onnx.save(model, path)
     assert main(["check", path, "-q"]) in (0, 1)  # 3 is a bug

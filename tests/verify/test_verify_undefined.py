@@ -64,7 +64,7 @@ def with_operator(text: str, old: str, new: str) -> tuple[ModelProto, ModelProto
     [(BUCKETS, "Relu", "Identity"), (BUCKETS, "Add", "Sub"), (QUANTIZED, "Relu", "Neg")],
 )
 def test_faults_beside_an_undefined_integer_that_is_not_used(text: str, old: str, new: str) -> None:
-    verdict = verify_models(*with_operator(text, old, new))
+    verdict = verify_models(*with_operator(text, old, new), inputs=8)
     assert verdict.status == "different", verdict.to_text()
     assert verify_models(parser.parse_model(text), parser.parse_model(text)).status == "equal"
 
@@ -88,7 +88,7 @@ model m(x: f32[4], n: f32[4]) -> (y) {
     model = program.to_onnx()
     for node in model.graph.node:
         node.op_type = "Tanh" if node.op_type == "Sigmoid" else node.op_type
-    verdict = verify_graph(program.source_graph, model)
+    verdict = verify_graph(program.source_graph, model, inputs=8)
     assert verdict.status == "different", verdict.to_text()
 
 

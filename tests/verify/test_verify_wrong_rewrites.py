@@ -1,4 +1,4 @@
-"""Rewrites that change results are found with the default settings, and few inputs suffice."""
+"""Rewrites that change results are found, with fewer inputs than the default."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from model_pairs import ARGMAX, F16, I32, I64, chain, floats, ints, model, node,
 from onnx import ModelProto
 
 from dmlc.verifying import verify_models
-from tests.rows import each_row
 
 pytestmark = pytest.mark.usefixtures("sessions_here")
 
@@ -44,17 +43,12 @@ TABLE: dict[str, Callable[[tuple[int | str, ...]], Pair]] = {
 @pytest.mark.parametrize("case", TABLE)
 def test_the_table_of_changed_results(case: str, shape: tuple[int | str, ...], seed: int) -> None:
     original, result = TABLE[case](shape)
-    verdict = verify_models(original, result, seed=seed)
+    verdict = verify_models(original, result, seed=seed, inputs=12)
     assert verdict.status == "different", verdict.to_text()
     assert not verdict.ok
     assert verdict.outputs[0].found is not None
     again = verify_models(original, original, seed=seed, inputs=8)
     assert again.status == "equal", again.to_text()
-
-
-@each_row("case", TABLE)
-def test_twelve_inputs_find_them_too(case: str) -> None:
-    assert verify_models(*TABLE[case]((2, 3)), inputs=12).status == "different"
 
 
 def normalized(variance: str, **options: Any) -> ModelProto:
@@ -173,7 +167,7 @@ nodes.insert(0, nodes.pop(1))  # the cast comes before the shift
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_rewrites_are_found(case: str) -> None:
     original, result = WRONG[case]
-    verdict = verify_models(original, result)
+    verdict = verify_models(original, result, inputs=20)
     assert verdict.status == "different", verdict.to_text()
     assert verify_models(original, original, inputs=12).status == "equal"
 
@@ -181,16 +175,16 @@ def test_wrong_rewrites_are_found(case: str) -> None:
 # x + 0.5 is rounded itself, so that way round the original's own result moves with the last place
 @pytest.mark.parametrize("case", [case for case in WRONG if case != "half away from zero"])
 def test_the_other_way_round_too(case: str) -> None:
-    assert verify_models(*reversed(WRONG[case]), inputs=20).status == "different"
+    assert verify_models(*reversed(WRONG[case]), inputs=12).status == "different"
 
 
 def test_a_rewrite_of_class_range_passes_only_where_that_is_allowed() -> None:
     original, result = TABLE["argmax without softmax"]((2, 3))
-    verdict = verify_models(original, result, allowed=("range",))
+    verdict = verify_models(original, result, allowed=("range",), inputs=8)
     assert verdict.ok
     assert verdict.outputs[0].status == "beyond the precondition"
     smallest = chain(("Softmax", {"axis": -1}), ("ArgMin", {"axis": -1, "keepdims": 1}))
-    assert verify_models(original, smallest, allowed=("range",)).status == "different"
+    assert verify_models(original, smallest, allowed=("range",), inputs=8).status == "different"
 
 
 def test_a_variance_that_cancels_is_found() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, NoReturn, TypeAlias
 
-from dmlc.builder.habits import NotAnArray
+from dmlc.builder.foreign import NotAnArray
 from dmlc.builder.place import caller
 from dmlc.diagnostics import Label, fail
 from dmlc.diagnostics.catalogue import builder as codes

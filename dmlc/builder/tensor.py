@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from dmlc import ir
-from dmlc.builder import habits
+from dmlc.builder import foreign
 from dmlc.builder.place import PythonSpan, call_site, caller
 from dmlc.builder.protocols import PythonProtocols
 from dmlc.diagnostics import Code, Diagnostic, DmlcError, Label, fail
@@ -30,6 +30,7 @@ from dmlc.ops import INFIX, OPERATIONS, PREFIX
 from dmlc.ops.call import Argument, CallSite, call_results, diagnose
 from dmlc.ops.call_attributes import LIKE
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
+from dmlc.ops.foreign import SIGNS
 from dmlc.ops.indexing import SliceItem, index_tensor, place_of
 
 #: Spellings of a dtype: ``dmlc.f32``, ``"f32"``, ``"float32"``, ``np.float32``, ``np.dtype("f4")``.
@@ -174,25 +175,25 @@ class Tensor(PythonProtocols):
         """``array * tensor`` is an operation; other functions of NumPy compute arrays and are refused. E0350."""
         name = ufunc.__name__
         if method == "__call__" and not keywords and len(inputs) == 2:
-            if name in habits.SIGNS:
-                return _infix(habits.SIGNS[name], *inputs)
+            if name in SIGNS and not name.startswith("logical_"):  # which takes numbers for true and false
+                return _infix(SIGNS[name], *inputs)
             if name == "matmul":
                 return _only(_call(OPERATIONS["matmul"], inputs, {}))
-        instead = habits.of_function(name, method)
+        instead = foreign.of_function(name, method)
         message = f"np.{name} is a ufunc of arrays, and a tensor holds no data while the graph is built"
         help = f"write {instead}" if instead else "use dmlc's operations"
-        raise habits.NotAnArray(mistake(codes.NO_TRUTH_VALUE, message, help=help).diagnostics)
+        raise foreign.NotAnArray(mistake(codes.NO_TRUTH_VALUE, message, help=help).diagnostics)
 
     def __getattr__(self, name: str) -> Any:
         """Raises ``AttributeError``, which is a ``DmlcError`` E0203 that says what to write."""
         if name.startswith("_"):
             raise AttributeError(f"a tensor has no attribute {name}")
-        instead = habits.instead(name)
+        instead = foreign.instead(name)
         help = (
             f"write {instead}" if instead else "a tensor has shape, dtype and astype; operations are functions of dmlc"
         )
         found = mistake(names.UNKNOWN_OPERATION, f"a tensor has no {name}", help=help)
-        raise habits.NoAttribute(found.diagnostics)
+        raise foreign.NoAttribute(found.diagnostics)
 
     __add__: ClassVar[_Infix] = _operator("+")
     __radd__: ClassVar[_Infix] = _reflected("+")
@@ -302,7 +303,7 @@ def _call(
     method: bool = False,
 ) -> tuple[Tensor, ...]:
     if len(operands) > len(op.operands) and not (op.operands and op.operands[-1].variadic):
-        written = habits.with_keywords(op, operands[len(op.operands) :])
+        written = foreign.with_keywords(op, operands[len(op.operands) :])
         count = len(op.operands)
         message = f"{op.name} takes {counted(count, 'operand')}, {len(operands)} given"
         if written and op.symbol is None:

@@ -13,7 +13,7 @@ from dmlc.diagnostics import did_you_mean
 from dmlc.ir import Operation
 from dmlc.ir.answers import Answer
 from dmlc.ops import FAMILIES, INFIX, PREFIX
-from dmlc.ops.habits import operation_named
+from dmlc.ops.foreign import operation_named
 from dmlc.ops.pages import OperationPage, StandardBlock, describe
 
 _OPERATIONS: dict[str, Operation] = {op.name: op for family in FAMILIES.values() for op in family}

@@ -53,7 +53,7 @@ from dmlc.ops.call_attributes import LIKE, bind_attributes, keywords_of, with_li
 from dmlc.ops.choose import CAST, CastAttributes
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 from dmlc.ops.derived import DerivedOperation
-from dmlc.ops.habits import POWER
+from dmlc.ops.foreign import POWER
 from dmlc.ops.index import FULL
 from dmlc.ops.literals import Literal, attribute_array, fraction_help, literal_array
 from dmlc.ops.open_numbers import COMPOSED

@@ -15,7 +15,7 @@ from dmlc.ir import Dim, DimExpr, DimTable, Graph, OpError, Value
 from dmlc.ir.size_number import SizeNumber
 from dmlc.ops.attributes import integer_help, show, size_help
 from dmlc.ops.call import AttributeSite, CallSite, apply
-from dmlc.ops.habits import NEW_AXIS
+from dmlc.ops.foreign import NEW_AXIS
 from dmlc.ops.move import SLICE, SQUEEZE
 from dmlc.ops.slicing import Written, as_written, clamped
 

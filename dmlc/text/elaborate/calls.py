@@ -14,16 +14,13 @@ from dmlc.ops import OPERATIONS
 from dmlc.ops.attributes import DTypeKind, Kind, NumberKind, WordKind, attribute_specs
 from dmlc.ops.call import AttributeSite, CallSite, call_results, declared_operands
 from dmlc.ops.call_attributes import LIKE, like_attribute
-from dmlc.ops.habits import MODULES, NO_METHODS, call_instead, dtype_named, infix_named, operation_named, phrase_named
+from dmlc.ops.foreign import MODULES, NO_METHODS, call_instead, instead_of, operation_named
 from dmlc.ops.model_call import CallableModel, call_model
 from dmlc.ops.size_of import SIZE, size_of
 from dmlc.text.elaborate.evaluate import Asked, Evaluator, at, dtype_help
 from dmlc.text.elaborate.scope import POISON, Definition, Place, Several, Word, bare, quoted
 from dmlc.text.standard_library import std_blocks
 from dmlc.text.syntax import tree
-
-#: Methods of arrays that the standard library has under other names.
-_BLOCKS = {"var": "variance", "std": "standard_deviation"}
 
 
 class Caller(Evaluator):
@@ -194,35 +191,25 @@ class Caller(Evaluator):
         return carry(self.unit.graph, domain, parts[-1], operands, attributes, results, site)
 
     def unknown_operation(self, expr: tree.Call, name: str) -> DmlcError:
-        first = expr.callee[0]
-        near = suggestion(name, [*self.unit.defs, *self.unit.names.models, *OPERATIONS], spelled=quoted)
+        first, is_value = expr.callee[0], name in self.frame.names or name in self.unit.consts
         message = f"there is no operation {name}"
-        texts = [_text(operand.span) for operand in expr.operands]
+        other = operation_named(name)
         if len(expr.callee) > 1:
             near = self.method_help(expr)
         elif name == "load":
-            message, near = (
-                "load is not an operation",
-                'load is a const line by itself: const w: f32[4] = load("w.npy")',
-            )
+            message = "load is not an operation"
+            near = 'load is a const line by itself: const w: f32[4] = load("w.npy")'
         elif name == "onnx":
             near = "operators of ONNX are called as onnx.Name(...)"
-        elif infix := infix_named(name, texts):
-            near = f"write {infix}"
         elif name in std_blocks():
             near = f"it is a block of the standard library: begin the file with use {name} from std"
-        elif name in _BLOCKS:
-            near = _use_of_block(name)
-        elif phrase := phrase_named(name, texts[0] if texts else "x"):
-            near = f"write {phrase}"
-        elif operation_named(name):
-            near = self.instead(name, expr, before=f'did you mean "{operation_named(name)}"? ')
-        elif name in self.frame.names or name in self.unit.consts:
-            message = f"{name} is a value, not an operation"
-        elif name in DTYPE_BY_NAME:
+        elif name in DTYPE_BY_NAME and not is_value:
             message, near = f"{name} is a dtype, not an operation", f"a cast is written x as {name}"
-        elif dtype_named(name) and len(expr.operands) == 1:
-            near = self.instead(name, expr)
+        else:
+            names = [*self.unit.defs, *self.unit.names.models, *OPERATIONS]
+            near = self.instead(name, expr, before=f'did you mean "{other}"? ' if other else "")
+            message = f"{name} is a value, not an operation" if is_value and not near else message
+            near = near or suggestion(name, names, spelled=quoted)
         span = first.span.to(expr.callee[-1].span)
         return self.frame.fail(name_codes.UNKNOWN_OPERATION, message, span, "not found", help=near)
 
@@ -231,12 +218,7 @@ class Caller(Evaluator):
         owner, method = expr.callee[0].text, expr.callee[-1].text
         is_value = owner in self.frame.names or owner in self.unit.consts
         if is_value or owner in MODULES:
-            instead = self.instead(method, expr, [expr.callee[0].span] if is_value else [])
-            if method in _BLOCKS:
-                return _use_of_block(method)
-            texts = [*([owner] if is_value else []), *[_text(operand.span) for operand in expr.operands]]
-            phrase = infix_named(method, texts) or phrase_named(method, texts[0] if texts else "x")
-            return instead or (f"write {phrase}" if phrase else NO_METHODS)
+            return self.instead(method, expr, [expr.callee[0].span] if is_value else []) or NO_METHODS
         name = ".".join([part.text for part in expr.callee]) if owner in ("com", "ai") else method
         return f"operators of ONNX are called as onnx.{name}(...)"
 
@@ -245,17 +227,17 @@ class Caller(Evaluator):
         spans = [*owner, *[operand.span for operand in expr.operands]]
         keywords = {k.name.text: k.value.span for k in expr.keywords}
         is_foreign = operation_named(name) != name or bool(owner) or len(expr.callee) > 1
-        found = call_instead(
+        found = instead_of(
             name,
             [_text(span) for span in spans],
             {key: _text(span) for key, span in keywords.items()},
             is_foreign=is_foreign and not name.startswith("reduce_"),
         )
-        text = f"{before}write {found.help}" if found.text else ""
-        new = f"({found.text})" if " as " in found.text else found.text
-        if not spans or "..." in text or any(span.line != span.end_line for span in (*spans, *keywords.values())):
+        text = f"{before}write {found.help}" if found.help else ""
+        if not found.text or not spans or any(span.line != span.end_line for span in (*spans, *keywords.values())):
             return text
-        return Proposal(text, (Change(new, expr.span),), found.is_same) if text else ""
+        new = f"({found.text})" if " as " in found.text else found.text
+        return Proposal(text, (Change(new, expr.span),), found.is_same) if "..." not in text else text
 
     def check_count(self, op: Operation, expr: tree.Call, count: int) -> None:
         """The number of operands of an operation, before they are evaluated. Raises E0308 with what to write."""
@@ -294,11 +276,6 @@ class Caller(Evaluator):
     ) -> Any:
         """The results of a def: its statements with the operands in place of the parameters."""
         raise NotImplementedError
-
-
-def _use_of_block(name: str) -> str:
-    """The help for a function of another library that is a block of the standard library."""
-    return f"write use {_BLOCKS[name]} from std, and {_BLOCKS[name]}(x, axes=[...])"
 
 
 def _text(span: Span) -> str:

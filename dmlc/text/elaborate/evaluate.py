@@ -16,7 +16,7 @@ from dmlc.ir.size_number import Arithmetic
 from dmlc.ops import INFIX, OPERATIONS, PREFIX
 from dmlc.ops.call import CallSite, apply, diagnose, no_dtype
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
-from dmlc.ops.habits import dtype_named
+from dmlc.ops.foreign import dtype_named
 from dmlc.ops.indexing import SliceItem, index_list, index_tensor, place_of
 from dmlc.ops.literals import literal_array
 from dmlc.text.elaborate import literals

@@ -39,24 +39,17 @@ class DefFunction:
         models: ModelReading | None = None,
         limits: Limits = DEFAULTS,
     ) -> None:
-        self._problems = Problems()
-        self._limits = limits
+        self._problems, self._limits = Problems(), limits
         with naming(source.name):
             names = NameReader(self._problems, limits, include, models).used(parse(source, limits), folder, source.name)
+            self._raise_if_any()
             own = {data.line.name.text: data for data in names.own_defs}
             chosen = next(iter(own)) if name is None and len(own) == 1 else name
-            self._raise_if_any()
             if chosen is None or chosen not in own:
                 what = f"has no def {chosen}" if chosen is not None else "has several defs" if own else "has no defs"
-                near = did_you_mean(chosen, own) if chosen is not None else ""
-                has = (
-                    f"it has {', '.join(own)}"
-                    if own
-                    else "dmlc.compile takes a program"
-                    if chosen is None
-                    else "it has none"
-                )
-                raise fail(codes.NOT_IN_FILE, f"{source.name} {what}", help=near or has)
+                has = f"it has {', '.join(own)}" if own else "it has none"
+                help = did_you_mean(chosen or "", own) or has if chosen or own else "dmlc.compile takes a program"
+                raise fail(codes.NOT_IN_FILE, f"{source.name} {what}", help=help)
         self.definition: Definition = own[chosen]
         self.name = chosen
         self.comment: str = _comment(source, self.definition.line.span.line)

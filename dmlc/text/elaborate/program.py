@@ -22,22 +22,6 @@ from dmlc.text.syntax import tree
 from dmlc.text.syntax.parser import together
 
 
-@deep()
-def elaborate(
-    program: tree.Program,
-    folder: Path | None,
-    model: str | None,
-    opset: int,
-    limits: Limits,
-    *,
-    name: str = "",
-    include: tuple[Path, ...] = (),
-    models: ModelReading | None = None,
-) -> Graph:
-    """The graph of one model of a program. Raises ``DmlcError`` with every mistake that is found."""
-    return _File(program, folder, opset, limits, name, include, models).graph(model)
-
-
 class LibraryItems(Struct, frozen=True):
     """The defs and consts of a file without a model."""
 
@@ -55,61 +39,66 @@ class LibraryError(DmlcError):
         self.library: LibraryItems = library or LibraryItems((), ())
 
 
-class _File:
-    def __init__(
-        self,
-        program: tree.Program,
-        folder: Path | None,
-        opset: int,
-        limits: Limits,
-        name: str,
-        include: tuple[Path, ...],
-        models: ModelReading | None,
-    ) -> None:
-        self.name = name
-        self.opset = opset
-        self.limits = limits
-        self.problems = Problems()
-        self.models = [item for item in program.items if isinstance(item, tree.Model)]
-        self.names = NameReader(self.problems, limits, include, models).compiled(program, folder, name)
-        self.bounds: dict[str, tuple[int, int]] = {}
-        plain = Unit(Graph("constants"), self.problems, FileNames(""), Unfolding(FileNames("")), limits=limits)
-        for dim in program.items:
-            if not isinstance(dim, tree.Dim):
-                continue
+@deep()
+def elaborate(
+    program: tree.Program,
+    folder: Path | None,
+    model: str | None,
+    opset: int,
+    limits: Limits,
+    *,
+    name: str = "",
+    include: tuple[Path, ...] = (),
+    models: ModelReading | None = None,
+) -> Graph:
+    """The graph of one model of a program. Raises ``DmlcError`` with every mistake that is found."""
+    problems = Problems()
+    names = NameReader(problems, limits, include, models).compiled(program, folder, name)
+    plain = Unit(Graph("constants"), problems, FileNames(""), Unfolding(FileNames("")), limits=limits)
+    bounds: dict[str, tuple[int, int]] = {}
+    for dim in program.items:
+        if isinstance(dim, tree.Dim):
             try:
-                self.bounds.setdefault(dim.name.text, read_bounds(plain, dim))
+                bounds.setdefault(dim.name.text, read_bounds(plain, dim))
             except DmlcError as error:
-                self.problems.add(error)
-                self.bounds.setdefault(dim.name.text, (0, 2**63 - 1))
+                problems.add(error)
+                bounds.setdefault(dim.name.text, (0, 2**63 - 1))
+    file = _File([item for item in program.items if isinstance(item, tree.Model)], name, names, bounds, problems)
+    return file.graph(model, opset, limits)
 
-    def graph(self, wanted: str | None) -> Graph:
-        if not self.models:
-            raise self.no_model()
+
+class _File(Struct):
+    """A file whose names are read."""
+
+    models: list[tree.Model]
+    name: str
+    names: FileNames
+    bounds: dict[str, tuple[int, int]]
+    problems: Problems
+
+    def graph(self, wanted: str | None, opset: int, limits: Limits) -> Graph:
+        chosen = self.choose(wanted) if self.models else None
+        graph = Graph(chosen.name.text if chosen else "none", opset=opset)
         called: set[Definition] = set()
-        chosen = self.choose(wanted)
-        graph = Graph(chosen.name.text if chosen else "none", opset=self.opset)
         for model in self.models:
-            unit = self.unit(graph if model is chosen else Graph(model.name.text, opset=self.opset))
-            unit.model, unit.names_only = model, model is not chosen
+            own = graph if model is chosen else Graph(model.name.text, opset=opset)
+            unit = Unit(own, self.problems, self.names, Unfolding(self.names), limits=limits, model=model)
+            unit.declared, unit.names_only = set(self.bounds), model is not chosen
             ModelReader(unit, model, self.bounds).read()
             called |= unit.unfolding.called
         for definition in self.names.defs.values():
             if definition not in called:
-                self.look_at(definition)
+                self.look_at(definition, Graph("names", opset=opset), limits)
         if self.problems.found:
             raise together(self.problems.found)
+        if not self.models:
+            raise self.no_model()
         graph.advice += self.problems.advice
-        if len(graph) > self.limits.nodes:
-            raise self.limits.passed("nodes", f"model {graph.name} has", len(graph))
+        if len(graph) > limits.nodes:
+            raise limits.passed("nodes", f"model {graph.name} has", len(graph))
         if graph.joined is not None or graph.dims.provided:
             record_providers(graph)
         return graph
-
-    def unit(self, graph: Graph) -> Unit:
-        unit = Unit(graph, self.problems, self.names, Unfolding(self.names), limits=self.limits)
-        unit.declared = set(self.bounds)
-        return unit
 
     def choose(self, wanted: str | None) -> tree.Model | None:
         names = list(dict.fromkeys(model.name.text for model in self.models))
@@ -129,32 +118,24 @@ class _File:
         return None
 
     def no_model(self) -> DmlcError:
-        """The error for a file without a model: its mistakes, or what kind of file it is."""
-        for definition in self.names.defs.values():
-            self.look_at(definition)
-        if self.problems.found:
-            return together(self.problems.found)
+        """The error for a file without mistakes and without a model: what kind of file it is."""
         library = LibraryItems(
             tuple([data.line for data in self.names.own_defs]), tuple([data.line for data in self.names.own_consts])
         )
-        if not library.defs and not library.consts:
+        lines: list[tree.Def | tree.Const] = [*library.defs, *library.consts]
+        if not lines:
             return fail(codes.WHICH_MODEL, "the program has no model", help="write model m(x: f32[3]) -> (y) { ... }")
         message = "the program has no model: it is a library of defs and consts"
-        first = (library.defs or library.consts)[0].name.text
-        help = f'use it in a program that has one: use {first} from "{Path(self.name).name}"'
+        help = f'use it in a program that has one: use {lines[0].name.text} from "{Path(self.name).name}"'
         return LibraryError(Diagnostic(codes.WHICH_MODEL, message, (), help), library)
 
-    # --- names
-
-    def look_at(self, definition: Definition) -> None:
+    def look_at(self, definition: Definition, graph: Graph, limits: Limits) -> None:
         """Find the names in a def that nothing calls that do not exist. Its parameters are not known."""
-        unit, line = self.unit(Graph("names", opset=self.opset)), definition.line
-        unit.names_only = True
-        unit.dims |= set(self.bounds)
-        for model in self.models:
-            for item in model.inputs:
-                unit.dims |= {size.text for size in item.type.sizes if isinstance(size, tree.Name)}
-        frame = Frame()
-        for name in (*line.parameters, *(k.name for k in line.keywords)):
+        unit = Unit(graph, self.problems, self.names, Unfolding(self.names), limits=limits, names_only=True)
+        sizes = [size for model in self.models for item in model.inputs for size in item.type.sizes]
+        unit.declared = set(self.bounds)
+        unit.dims = set(self.bounds) | {size.text for size in sizes if isinstance(size, tree.Name)}
+        line, frame = definition.line, Frame()
+        for name in (*line.parameters, *[k.name for k in line.keywords]):
             frame.names[name.text], frame.places[name.text] = POISON, name.span
         Block(unit.within(definition.home), frame).body(line.body, line.result)

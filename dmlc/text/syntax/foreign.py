@@ -11,7 +11,7 @@ from dmlc.diagnostics.catalogue import syntax as codes
 from dmlc.diagnostics.fix import is_one_operand
 from dmlc.ops import OPERATIONS
 from dmlc.ops.attributes import attribute_specs
-from dmlc.ops.habits import MODULES, NEW_AXIS, NO_METHODS, attribute_instead, call_instead, phrase_named
+from dmlc.ops.foreign import MODULES, NEW_AXIS, NO_METHODS, attribute_instead, instead_of
 from dmlc.text.syntax.tokens import CLOSERS, OPENERS, Token, short
 
 _DECLARES, _LOOPS, _BRANCHES = ("let", "var", "val", "auto", "set"), ("for", "while"), {"if", "else", "elif"}
@@ -273,12 +273,10 @@ def _member(token: Token, accepts: set[str], around: Around) -> Help:
             keywords[keyword[1]] = keyword[2]
         else:
             operands.append(argument)
-    found_call = call_instead(name["name"], operands, keywords, is_foreign=True)
-    if phrase := "" if found_call.text else phrase_named(name["name"], operands[0]):
-        return f"write {phrase}"
-    new = f"({found_call.text})" if " as " in found_call.text else found_call.text
-    span = around.span(start, around.part(name)[1])
-    return Proposal(f"write {found_call.help}", (Change(new, span),), found_call.is_same) if new else NO_METHODS
+    instead = instead_of(name["name"], operands, keywords, is_foreign=True)
+    new = f"({instead.text})" if " as " in instead.text else instead.text
+    help, span = f"write {instead.help}" if instead.help else NO_METHODS, around.span(start, around.part(name)[1])
+    return Proposal(help, (Change(new, span),), instead.is_same) if new else help
 
 
 def _split(text: str) -> list[str]:

@@ -8,14 +8,8 @@ from dmlc.diagnostics import DmlcError
 from dmlc.ir import DimExpr, Operation
 from dmlc.ops import OPERATIONS
 from dmlc.ops.attributes import attribute_specs
-from dmlc.ops.habits import operation_named
+from dmlc.ops.foreign import operation_named
 
-#: The signs of the operators that NumPy gives to its functions when an array stands before a tensor.
-SIGNS = {
-    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "true_divide": "/", "floor_divide": "//",
-    "remainder": "%", "power": "**", "equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=",
-    "greater": ">", "greater_equal": ">=", "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^",
-}  # fmt: skip
 _REDUCED = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all"}
 _ATTRIBUTES = {"T": "dmlc.transpose(x)", "mT": "dmlc.transpose(x)", "ndim": "len(x.shape)", "size": "dmlc.size(x)"}
 

@@ -60,12 +60,15 @@ _PHRASES = {
     "tan": "sin({0}) / cos({0})", "isfinite": "!(is_nan({0}) | is_inf({0}))", "trunc": "sign({0}) * floor(abs({0}))",
 }  # fmt: skip
 #: The signs of operators, by their own names and by the names of other libraries' functions.
-_SIGNS = {
+SIGNS = {
     **{op.name: sign for sign, op in INFIX.items()},
-    "subtract": "-", "multiply": "*", "divide": "/", "true_divide": "/", "floor_divide": "//", "remainder": "%",
+    "power": "**", "subtract": "-", "multiply": "*", "divide": "/", "true_divide": "/", "floor_divide": "//",
+    "remainder": "%",
     "logical_and": "&", "bitwise_and": "&", "logical_or": "|", "bitwise_or": "|", "logical_xor": "^",
     "bitwise_xor": "^", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
 }  # fmt: skip
+#: Functions that the standard library has under other names.
+_BLOCKS = {"var": "variance", "std": "standard_deviation"}
 #: Other languages' names of the dtypes.
 _LONG_NAMES = {dtype.long_name: dtype.name for dtype in DTYPES}
 _DTYPES = {
@@ -104,19 +107,6 @@ def operation_named(name: str) -> str:
     return _REDUCTIONS.get(name) or _OTHERS.get(name) or (name if name in OPERATIONS else "")
 
 
-def phrase_named(name: str, operand: str) -> str:
-    """The text to write for a function of another library that no operation stands for alone; empty for others."""
-    return _PHRASES.get(name, "").format(operand, _closed(operand))
-
-
-def infix_named(name: str, operands: Sequence[str]) -> str:
-    """The operator to write for a function of two operands; empty for other functions."""
-    if name not in _SIGNS:
-        return ""
-    left, right = map(_closed, operands) if len(operands) == 2 else ("a", "b")
-    return f"{left} {_SIGNS[name]} {right}"
-
-
 def _closed(text: str) -> str:
     """The expression in parentheses if an operator stands outside its brackets."""
     depth = 0
@@ -128,15 +118,31 @@ def _closed(text: str) -> str:
 
 
 class Rewritten(Struct, frozen=True):
-    """The call to write for one of another library, as text; empty for a name that is not known.
+    """The call to write for one of another library, as text; empty where no call means it.
 
-    ``help`` is what a message says of it. ``is_same`` is true if it keeps every argument and means the same for all
-    operands.
+    ``help`` is what a message says of it; empty for a name that is not known. ``is_same`` is true if it keeps every
+    argument and means the same for all operands.
     """
 
     text: str
     help: str
     is_same: bool = False
+
+
+def instead_of(
+    name: str, operands: Sequence[str], keywords: Mapping[str, str], *, is_foreign: bool = False
+) -> Rewritten:
+    """The call, operator, block or expression to write for a call of another library, as for ``call_instead``."""
+    found = call_instead(name, operands, keywords, is_foreign=is_foreign)
+    if found.text:
+        return found
+    if name in SIGNS:
+        left, right = map(_closed, operands) if len(operands) == 2 else ("a", "b")
+        return Rewritten("", f"{left} {SIGNS[name]} {right}")
+    if name in _BLOCKS:
+        return Rewritten("", f"use {_BLOCKS[name]} from std, and {_BLOCKS[name]}(x, axes=[...])")
+    operand = operands[0] if operands else "x"
+    return Rewritten("", _PHRASES.get(name, "").format(operand, _closed(operand)))
 
 
 def call_instead(

@@ -9,8 +9,8 @@ from dmlc.diagnostics import DmlcError
 from dmlc.diagnostics.catalogue import files as codes
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Tensor, TensorType, as_dtype, npy
-from dmlc.ir.plain_file import NotPlain, open_plain, size_of
-from dmlc.text.elaborate.folders import Folders, LoadError
+from dmlc.ir.plain_file import size_of
+from dmlc.text.elaborate.folders import Folders, LoadError, opened
 
 
 def load_tensor(folders: Folders, name: str, key: str | None, wanted: TensorType, const: str, limits: Limits) -> Tensor:
@@ -25,17 +25,11 @@ def load_tensor(folders: Folders, name: str, key: str | None, wanted: TensorType
     if suffix == ".npy" and key is not None:
         raise LoadError(codes.WHICH_ARRAY, f"{name} has no keys: a .npy file holds one array", f'write load("{name}")')
     try:
-        with open_plain(path, links=False) as file:
+        with opened(path, name) as file:
             if suffix == ".npy":
                 array = _read(file, size_of(file), name, wanted, const)
             else:
                 array = _read_zipped(file, name, key, (wanted, const), limits)
-    except NotPlain:
-        raise LoadError(codes.CANNOT_LOAD, f"{name} is not a plain file") from None
-    except OSError as error:
-        raise LoadError(codes.CANNOT_LOAD, f"{name} cannot be read: {error.strerror or error}") from None
-    except MemoryError:
-        raise LoadError(codes.CANNOT_LOAD, f"{name} cannot be read: there is not enough memory") from None
     except DmlcError as error:
         (passed,) = error.diagnostics
         raise LoadError(passed.code, passed.message, passed.help) from None

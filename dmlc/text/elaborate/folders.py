@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PureWindowsPath
+from typing import BinaryIO
 
 from msgspec import Struct
 
@@ -44,15 +47,24 @@ class Folders(Struct, frozen=True):
         raise LoadError(codes.CANNOT_LOAD, f"{name} does not exist in {where}", near)
 
 
-def read_file(path: Path, name: str, most: int) -> bytes:
-    """The first bytes of a file that ``Folders`` found, at most so many. Raises ``LoadError``."""
+@contextmanager
+def opened(path: Path, name: str) -> Iterator[BinaryIO]:
+    """A file that ``Folders`` found. Raises ``LoadError`` for what the system refuses, here and inside."""
     try:
         with open_plain(path, links=False) as file:
-            return file.read(most)
+            yield file
     except NotPlain:
         raise LoadError(codes.CANNOT_LOAD, f"{name} is not a plain file") from None
     except OSError as error:
         raise LoadError(codes.CANNOT_LOAD, f"{name} cannot be read: {error.strerror or error}") from None
+    except MemoryError:
+        raise LoadError(codes.CANNOT_LOAD, f"{name} cannot be read: there is not enough memory") from None
+
+
+def read_file(path: Path, name: str, most: int) -> bytes:
+    """The first bytes of a file, at most so many. Raises ``LoadError``."""
+    with opened(path, name) as file:
+        return file.read(most)
 
 
 def _beside(folder: Path, name: str) -> list[str]:

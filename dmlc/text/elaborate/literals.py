@@ -13,6 +13,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.diagnostics.fix import is_one_operand
 from dmlc.ir import DimExpr, OpError, floordiv
@@ -29,6 +31,11 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 _BITS: dict[str, Callable[[Any, Any], Any]] = {"&": operator.and_, "|": operator.or_, "^": operator.xor}
+
+_FLOATS: dict[str, Callable[[float, float], Any]] = {
+    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "%": np.mod,
+    "//": lambda a, b: np.floor(np.divide(a, b)),
+}  # fmt: skip
 
 
 @lru_cache(maxsize=4096)
@@ -114,24 +121,11 @@ def _floats(sign: str, a: float, b: float) -> float:
 
 def _ieee(sign: str, a: float, b: float) -> float:
     """Floats as tensors compute them: division by zero is an infinity or NaN."""
-    if sign == "+":
-        return a + b
-    if sign == "-":
-        return a - b
-    if sign == "*":
-        return a * b
-    if sign == "**":
-        if a == 0 and b < 0:
-            return math.inf
-        power: Any = a**b
-        return math.nan if isinstance(power, complex) else float(power)
-    if b == 0 or math.isinf(a):
-        if sign == "%" or a == 0 or math.isnan(a) or (math.isinf(a) and math.isinf(b)):
-            return math.nan
-        return math.copysign(math.inf, a) * math.copysign(1.0, b)
-    if sign == "%":
-        return a % b
-    return a / b if sign == "/" else float(math.floor(a / b)) if math.isfinite(a / b) else a / b
+    if sign != "**":
+        with np.errstate(all="ignore"):
+            return float(_FLOATS[sign](a, b))
+    power: Any = math.inf if a == 0 and b < 0 else a**b
+    return math.nan if isinstance(power, complex) else float(power)
 
 
 def _bits(sign: str, a: Any, b: Any) -> Known:

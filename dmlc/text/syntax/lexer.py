@@ -91,7 +91,6 @@ class Lexer:
         self.limits = limits
         self.most: int = limits.nesting
         self.tokens: list[Token] = self.out.tokens
-        self.inserted: int = 0  # tokens that no text stands for: ends of statements, what a bracket left open
         self.open: list[Token] = []  # brackets
         self.nesting: int = 0  # number of them that are not braces
         self.bad_line: int = 0
@@ -112,13 +111,16 @@ class Lexer:
         source, tokens, comments = self.out.source, self.tokens, self.out.comments
         scan, names, keywords, special = patterns.scan, patterns.names, patterns.keywords, self.special
         make, add = Token, tokens.append
-        lines = source.lines
+        lines, limits = source.lines, self.limits
+        if sum(map(len, lines)) > limits.tokens:  # a token takes a character or more
+            count = sum(m.lastgroup != "COMMENT" for line in lines for m in scan(line.rstrip(_BLANKS)))
+            if count > limits.tokens:
+                way = "keep data in a .npy file, for load"
+                raise limits.passed("tokens", f"{source.name} has", count, instead=way)
         if lines and lines[0].startswith("\ufeff"):
             lines = [" " + lines[0][1:], *lines[1:]]  # a byte order mark
         for number, line in enumerate(lines, 1):
             is_first = True
-            if len(line) > self.limits.name_length or len(tokens) + len(line) > self.limits.tokens:
-                self.check_line(patterns, number, line)
             for match in scan(line.rstrip(_BLANKS)):
                 group: Any = match.lastindex
                 kind, text, end = names[group], match[group], match.end() + 1
@@ -127,7 +129,7 @@ class Lexer:
                 elif text in _USE_WORDS:
                     kind = self.use_word(text, number, is_first=is_first)
                 token = make(source, number, end - len(text), number, end, kind, text)
-                if kind == "NAME" and not text.isascii():
+                if kind == "NAME" and (len(text) > limits.name_length or not text.isascii()):
                     token = self.name(token)
                 if is_first:
                     if kind == "COMMENT":
@@ -142,23 +144,6 @@ class Lexer:
                     continue
                 add(token)
         self.finish()
-
-    def check_line(self, patterns: Patterns, number: int, line: str) -> None:
-        """A line that could pass a limit, before anything is made of it. A token takes a character or more.
-
-        Names, numbers, strings and signs count; comments and ends of lines do not.
-        """
-        limits, source = self.limits, self.out.source
-        count = len(self.tokens) - self.inserted
-        for match in patterns.scan(line.rstrip(_BLANKS)):
-            count += match.lastgroup != "COMMENT"
-            if match.lastgroup == "NAME" and len(match["NAME"].strip("`")) > limits.name_length:
-                start, end = match.start("NAME") + 1, match.end("NAME") + 1
-                raise too_long(Token(source, number, start, number, end, "NAME", match["NAME"]), limits)
-        if count > limits.tokens:
-            for rest in source.lines[number:]:
-                count += sum(match.lastgroup != "COMMENT" for match in patterns.scan(rest.rstrip(_BLANKS)))
-            raise limits.passed("tokens", f"{source.name} has", count, instead="keep data in a .npy file, for load")
 
     def newline(self, token: Token) -> None:
         """End the statement before ``token``, the first of its line, unless the line goes on."""
@@ -177,7 +162,6 @@ class Lexer:
         last = self.tokens[-1]
         if last.type not in ("NL", "LBRACE"):
             self.tokens.append(last.after("NL"))
-            self.inserted += 1
 
     def finish(self) -> None:
         """The end of the file ends the statement; brackets still open are reported."""
@@ -205,6 +189,8 @@ class Lexer:
         return "STD" if before == "FROM" else "NAME"
 
     def name(self, token: Token) -> Token:
+        if len(token.text.strip("`")) > self.limits.name_length:
+            raise too_long(token, self.limits)
         return token if token.text[0] == "`" or token.text.isidentifier() else self.bad(token)
 
     def number(self, token: Token) -> Token:
@@ -280,4 +266,3 @@ class Lexer:
             self.open.pop()
             self.nesting -= 1
         self.tokens.append(self.tokens[-1].after("BAD"))
-        self.inserted += 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from lark import Lark
 from text_helpers import source
 
@@ -25,6 +27,7 @@ model m(`in put`: f32[a, 2]) -> (y: f32[a, 2], z) {
 """
 
 
+@functools.cache
 def lark_with_basic_lexer() -> Lark:
     return Lark(
         grammar.grammar(),

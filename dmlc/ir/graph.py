@@ -356,12 +356,22 @@ class Graph(Shown):
         """
         context = Inference(attributes, [None if v is None else v.type for v in operands], self.dims)
         node = Node(op, tuple(operands), attributes, op.infer(context), spans, history)
-        if regions:
-            node.regions = regions
-        for condition in context.conditions:
-            self.conditions.setdefault(condition, spans[0] if spans else None)
-        self._link(node, before)
+        node.regions = regions
+        self.place(node, context.conditions, before)
         return node
+
+    def draft(
+        self, op: Operation, operands: Sequence[Value | None], attributes: Attributes
+    ) -> tuple[Node, list[Condition]]:
+        """A node outside the graph with its results inferred, and what that could not prove. Raises ``OpError``."""
+        types, conditions = self.infer(op, operands, attributes)
+        return Node(op, tuple(operands), attributes, types, (), AS_WRITTEN), conditions
+
+    def place(self, node: Node, conditions: Iterable[Condition], before: Node | None = None) -> None:
+        """Put a node that was drafted at the end or before ``before``."""
+        for condition in conditions:
+            self.conditions.setdefault(condition, node.spans[0] if node.spans else None)
+        self._link(node, before)
 
     def infer(
         self, op: Operation, operands: Sequence[Value | None], attributes: Attributes

@@ -5,116 +5,84 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from dmlc.ir import Graph, Node, Operation, Value, product
-from dmlc.ir.dtype import f16, f32
+from dmlc.ir import Graph, Node, product
 from dmlc.ops.elementwise import UNARY, UnaryOperation
-from dmlc.ops.index import GATHER, GATHER_ELEMENTS, GatherAttributes, IndexAttributes
-from dmlc.ops.move import EXPAND, ExpandAttributes
+from dmlc.ops.index import GATHER, GatherAttributes
 from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP, REDUCE_MAX, ReduceAttributes
-from dmlc.passes.layouts import reshape_ones
-from dmlc.passes.legalize.widen import LegalRule
+from dmlc.passes.expressions import Sketch, Term
+from dmlc.passes.legalize.widen import is_of_program
+from dmlc.passes.lowering import KEEP, Lowered, NodeRule, lowers
 from dmlc.passes.manager import PassContext
-from dmlc.passes.node_maker import Maker, composed_of, dtype_of
 from dmlc.passes.primitives import log_sum_exp
-from dmlc.passes.rewrite import Match, RewritePass, Rule
+from dmlc.passes.rewrite import RewritePass, Rule
 from dmlc.targets.needed_kernels import UNCHECKED
 
 
-class ComposeUnary(LegalRule):
+def _as_written(rule: NodeRule, node: Node, graph: Graph) -> bool:
+    """A node of a model stays as it is at the model's own opset, where ONNX Runtime may run it by ONNX's definition."""
+    return node.origin is None or (graph.origin is not None and graph.opset != graph.origin.versions.get("", 1))
+
+
+@lowers(*[op for op in UNARY if op.composed is not None], offered=_as_written)
+def compose_unary(e: Sketch, node: Node, x: Term) -> Lowered:
     """An elementwise function without an operator at the opset, or a kernel for its dtype, is written in others.
 
-    The language fixes no rounding of such functions. A node of a model stays as it is at the model's own opset, where
-    ONNX Runtime may run it by ONNX's definition.
+    The language fixes no rounding of such functions. f16 is rounded once.
     """
-
-    name = "compose-unary"
-    roots: ClassVar[tuple[Operation, ...]] = tuple([op for op in UNARY if op.composed is not None])
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        if node.origin is not None and (graph.origin is None or graph.opset == graph.origin.versions.get("", 1)):
-            return None
-        return Match(node) if self.wants(node, graph) else None
-
-    def wants(self, node: Node, graph: Graph) -> bool:
-        return node.op in UNCHECKED or self.capabilities.compute_dtype(node.op, dtype_of(node)) is None
-
-    def make(self, node: Node, make: Maker) -> Value:
-        own = dtype_of(node)
-        is_widened = own is f16 and not self.capabilities.target.native_f16
-        dtype = f32 if is_widened else own  # so it is rounded once
-        assert isinstance(node.op, UnaryOperation)
-        return make.cast(composed_of(make, node.op, make.cast(node.operand("x"), dtype), node.attributes), own)
+    if node.op not in UNCHECKED and e.target.compute_dtype(node.op, x.dtype) is not None:
+        return KEEP
+    assert isinstance(node.op, UnaryOperation)
+    wide = x if e.target.target.native_f16 else x.widened()
+    return e.composed(node.op, wide, node.attributes).cast(x.dtype)
 
 
-class GatherByElements(LegalRule):
+@lowers(GATHER, offered=is_of_program)
+def gather_by_elements(e: Sketch, node: Node, x: Term, i: Term) -> Lowered:
     """A gather with batch axes before other axes becomes one of elements, at indices that are repeated.
 
     ONNX's GatherND, from opset 12 on, gathers along the first axis behind the batch axes.
     """
-
-    name = "gather-by-elements"
-    roots: ClassVar[tuple[Operation, ...]] = (GATHER,)
-
-    def wants(self, node: Node, graph: Graph) -> bool:
-        a = node.attributes_as(GatherAttributes)
-        return a.batch_axes > 0 and (a.axis > a.batch_axes or self.capabilities.opset < _GATHER_ND)
-
-    def make(self, node: Node, make: Maker) -> Value:
-        a = node.attributes_as(GatherAttributes)
-        x, i = node.operand("x"), node.operand("i")
-        between, behind = a.axis - a.batch_axes, x.type.rank - a.axis - 1
-        count = product(i.shape[a.batch_axes :])
-        row = make.reshape(i, (*i.shape[: a.batch_axes], *[1] * between, count, *[1] * behind))
-        shape = (*x.shape[: a.axis], count, *x.shape[a.axis + 1 :])
-        if row.shape != shape:
-            row = make(EXPAND, row, attributes=ExpandAttributes(shape=shape))
-        found = make(GATHER_ELEMENTS, x, row, attributes=IndexAttributes(axis=a.axis))
-        return make.reshape(found, node.result.shape)
+    a = node.attributes_as(GatherAttributes)
+    if not a.batch_axes or (a.axis == a.batch_axes and e.target.opset >= _GATHER_ND):
+        return KEEP
+    between, behind = a.axis - a.batch_axes, x.rank - a.axis - 1
+    count = product(i.shape[a.batch_axes :])
+    row = i.reshape((*i.shape[: a.batch_axes], *[1] * between, count, *[1] * behind))
+    shape = (*x.shape[: a.axis], count, *x.shape[a.axis + 1 :])
+    row = row if row.shape == shape else e.expand(row, shape=shape)
+    return e.gather_elements(x, row, axis=a.axis).reshape(node.result.shape)
 
 
-class LogSumExpBesideMax(LegalRule):
+@lowers(REDUCE_LOG_SUM_EXP, offered=is_of_program)
+def log_sum_exp_beside_max(e: Sketch, node: Node, x: Term) -> Lowered:
     """A log-sum-exp takes out the maximum over the same axes, where that is computed too.
 
     Its lowering computes the maximum itself. An infinite one counts as the largest number, so that no infinity is
     subtracted from itself.
     """
-
-    name = "log-sum-exp-beside-max"
-    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_LOG_SUM_EXP,)
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        is_one_node = graph.dims.least == 0 and self.capabilities.target.portable
-        return None if is_one_node else super().match(node, graph)
-
-    def wants(self, node: Node, graph: Graph) -> bool:
-        return _maximum_beside(node) is not None
-
-    def make(self, node: Node, make: Maker) -> Value:
-        beside, axes, own = _maximum_beside(node), node.attributes_as(ReduceAttributes).axes, dtype_of(node)
-        assert beside is not None
-        kept = tuple([1 if axis in axes else size for axis, size in enumerate(node.operand("x").shape)])
-        peak = make(REDUCE_MAX, node.operand("x"), attributes=beside.attributes)
-        peak = make.cast(reshape_ones(make.rewriter, peak, kept), own.accumulator)
-        return log_sum_exp(make, node, is_fused=self.capabilities.target.costs is None, peak=peak)
+    beside, axes = _maximum_beside(node), node.attributes_as(ReduceAttributes).axes
+    if beside is None or _is_one_node(e):
+        return KEEP
+    kept = tuple([1 if axis in axes else size for axis, size in enumerate(x.shape)])
+    peak = e.again(beside, x)[0].with_ones(kept).widened()
+    return log_sum_exp(e, node, x, peak)
 
 
-class LowerLogSumExp(LegalRule):
+@lowers(REDUCE_LOG_SUM_EXP, offered=is_of_program)
+def lower_log_sum_exp(e: Sketch, node: Node, x: Term) -> Lowered:
     """A log-sum-exp has its maximum taken out.
 
     DirectML's own operator overflows, and ONNX Runtime's CPU provider is several times faster so. A node of a model
     keeps ONNX's operator, and so does a model's log-sum-exp that is to run anywhere. ``shift-log-sum-exp`` takes up
     those that go wrong on DirectML, where that is allowed.
     """
+    stays = node.origin is not None or _is_one_node(e) or not node.attributes_as(ReduceAttributes).axes
+    return KEEP if stays else log_sum_exp(e, node, x)
 
-    name = "lower-log-sum-exp"
-    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_LOG_SUM_EXP,)
 
-    def wants(self, node: Node, graph: Graph) -> bool:
-        is_one_node = node.origin is not None or (graph.dims.least == 0 and self.capabilities.target.portable)
-        return not is_one_node and bool(node.attributes_as(ReduceAttributes).axes)
-
-    def make(self, node: Node, make: Maker) -> Value:
-        return log_sum_exp(make, node, is_fused=self.capabilities.target.costs is None)
+def _is_one_node(e: Sketch) -> bool:
+    """Return whether a log-sum-exp is that of a model that is to run anywhere."""
+    return e.graph.dims.least == 0 and e.target.target.portable
 
 
 def _maximum_beside(node: Node) -> Node | None:
@@ -126,7 +94,7 @@ def _maximum_beside(node: Node) -> Node | None:
 
 #: The first opset whose GatherND has batch_dims.
 _GATHER_ND = 12
-_RULES: Sequence[type[LegalRule]] = (ComposeUnary, GatherByElements, LogSumExpBesideMax, LowerLogSumExp)
+_RULES = (compose_unary, gather_by_elements, log_sum_exp_beside_max, lower_log_sum_exp)
 
 
 class Compose(RewritePass, frozen=True):

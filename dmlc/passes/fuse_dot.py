@@ -18,7 +18,7 @@ from dmlc.ops.move import EXPAND, TRANSPOSE, TransposeAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.ops.reduce import REDUCE_SUM, ReduceAttributes
 from dmlc.passes.fold_constants import MOVE_RULES
-from dmlc.passes.layouts import is_unit, reshape_ones
+from dmlc.passes.layouts import is_unit
 from dmlc.passes.manager import REASSOCIATES, PassContext
 from dmlc.passes.patterns import made_by
 from dmlc.passes.rewrite import Match, Miss, RewritePass, Rewriter, Rule, used_elsewhere
@@ -107,7 +107,7 @@ def reshaped(rewriter: Rewriter, value: Value, shape: Shape) -> Value:
     """The value with other axes of size 1."""
     data = _own(value)
     if data is None or value.shape == shape:
-        return reshape_ones(rewriter, value, shape)
+        return rewriter.with_ones(value, shape)
     return rewriter.constant(data.array.reshape([d for d in shape if isinstance(d, int)]), value.type.dtype)
 
 
@@ -231,7 +231,7 @@ class MatmulFromSum(Rule[_SummedProductMatch]):
         perm = tuple([order.index(a) for a in sorted(order)])
         if perm != tuple(range(len(perm))):
             made = rewriter.add(TRANSPOSE, [made], TransposeAttributes(perm=perm))
-        return [reshape_ones(rewriter, made, match.root.result.shape)]
+        return [rewriter.with_ones(made, match.root.result.shape)]
 
 
 #: A product so many times as large as its factors is worth a copy of them.
@@ -323,4 +323,4 @@ class MatmulFromWeightedSum(Rule[_WeightedSumMatch]):
         else:
             row = (1, small[match.inner]) if target == with_row else (small[match.inner],)
         made = rewriter.add(MATMUL, [reshaped(rewriter, product.factor(match.weights), row), x])
-        return [reshape_ones(rewriter, made, target)]
+        return [rewriter.with_ones(made, target)]

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dmlc.ir import Dim, Graph, Node, Shape, Value, dim_names, product
-from dmlc.ops.move import (
-    RESHAPE,
-    SQUEEZE,
-    UNSQUEEZE,
-    AxesAttributes,
-    NewAxesAttributes,
-    ReshapeAttributes,
-)
-from dmlc.passes.rewrite import Rewriter
+from dmlc.ir import Dim, Graph, Node, Shape, dim_names, product
+from dmlc.ops.move import RESHAPE, SQUEEZE, UNSQUEEZE, AxesAttributes
 
 #: Origin of an axis: an axis of the source, or None for an axis of size 1 that a move made.
 Origin = int | None
@@ -83,17 +75,3 @@ def plainest(graph: Graph, shape: Shape, target: Shape) -> Shape:
         if found * others == total and is_told:
             return (*target[:axis], found, *target[axis + 1 :])
     return target
-
-
-def reshape_ones(rewriter: Rewriter, value: Value, target: Shape) -> Value:
-    """The value in a shape that differs from its own only by axes of size 1, by the plainest move."""
-    found = ones_between(rewriter.graph, value.shape, target)
-    assert found is not None, f"{value.shape} and {target} differ by more than axes of size 1"
-    removed, added = found
-    if removed and added:
-        return rewriter.add(RESHAPE, [value], ReshapeAttributes(shape=target))
-    if removed:
-        return rewriter.add(SQUEEZE, [value], AxesAttributes(axes=removed))
-    if added:
-        return rewriter.add(UNSQUEEZE, [value], NewAxesAttributes(axes=added))
-    return value

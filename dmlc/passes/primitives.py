@@ -1,7 +1,4 @@
-"""Normalizations and reductions in primitive operations: what plans, repairs and decompositions make of them.
-
-Each function computes in the dtype of the values that it gets; ``accumulated`` puts the casts of f16 around.
-"""
+"""Normalizations and reductions in primitive operations, in the dtype of the values that they get."""
 
 from __future__ import annotations
 
@@ -10,24 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from dmlc.ir import DType, Node, Operation, Value
-from dmlc.ops.binary import ADD, DIV, EQUAL, MUL, SUB
-from dmlc.ops.choose import CLIP, WHERE, ClipAttributes
-from dmlc.ops.elementwise import ABS, EXP, LOG, SQRT
 from dmlc.ops.normalize import SOFTMAX
-from dmlc.ops.reduce import (
-    REDUCE_L1,
-    REDUCE_L2,
-    REDUCE_LOG_SUM,
-    REDUCE_MAX,
-    REDUCE_MEAN,
-    REDUCE_SUM,
-    ReduceAttributes,
-    Reduction,
-)
-from dmlc.passes.layouts import is_unit, reshape_ones
+from dmlc.ops.reduce import REDUCE_L1, REDUCE_L2, ReduceAttributes, Reduction
+from dmlc.passes.expressions import Formulas, Sketch, Term
 from dmlc.passes.node_maker import Maker
-
-_AFTER = {"sqrt": SQRT, "log": LOG}
 
 
 def accumulated(make: Maker, x: Value, compute: Callable[[Value], Value], dtype: DType | None = None) -> Value:
@@ -36,70 +19,51 @@ def accumulated(make: Maker, x: Value, compute: Callable[[Value], Value], dtype:
     return make.cast(compute(make.cast(x, own.accumulator)), dtype or own)
 
 
-def softmax(make: Maker, op: Operation, x: Value, axes: Sequence[int]) -> Value:
-    """A maximum, powers, their sum and a quotient; the logarithm of a softmax subtracts that of the sum instead."""
-    over = ReduceAttributes(axes=tuple(axes), keepdims=True)
-    shifted = make(SUB, x, make(REDUCE_MAX, x, attributes=over))
-    powers = make(EXP, shifted)
-    total = make(REDUCE_SUM, powers, attributes=over)
-    return make(DIV, powers, total) if op is SOFTMAX else make(SUB, shifted, make(LOG, total))
+def softmax(e: Sketch, op: Operation, x: Term, axes: Sequence[int]) -> Term:
+    """A maximum, powers, their sum and a quotient; the logarithm of a softmax subtracts the sum's logarithm instead."""
+    shifted = x - e.max(x, axes)
+    powers = e.exp(shifted)
+    return powers / e.sum(powers, axes) if op is SOFTMAX else shifted - e.log_sum(powers, axes)
 
 
-def log_sum_exp(make: Maker, node: Node, *, is_fused: bool = False, peak: Value | None = None) -> Value:
+def log_sum_exp(e: Sketch, node: Node, x: Term, peak: Term | None = None) -> Term:
     """The maximum, powers of what is below it, their sum, its logarithm, and their sum, for a log-sum-exp.
 
-    An infinite maximum counts as the largest number, so that no infinity is subtracted from itself. ``is_fused`` takes
-    the logarithm of the sum in one operation. ``peak`` is the maximum in the accumulation dtype, with its axes kept,
-    where there is one. Axes go last, so that a reduction behind the node can take them out.
+    An infinite maximum counts as the largest number, so that no infinity is subtracted from itself. ``peak`` is the
+    maximum in the accumulation dtype, with its axes kept, where there is one. Axes go last, so that a reduction behind
+    the node can take them out.
     """
-    axes = node.attributes_as(ReduceAttributes).axes
-    out = accumulated(make, node.operand("x"), lambda x: _shifted(make, x, axes, peak, is_fused))
-    return reshape_ones(make.rewriter, out, node.result.shape)
+    axes, wide = e.counting(x, node.attributes_as(ReduceAttributes).axes), x.widened()
+    largest = float(np.finfo(wide.dtype.numpy).max)
+    peak = e.clip(e.max(wide, axes) if peak is None else peak, min=-largest, max=largest)
+    return (e.log_sum(e.exp(wide - peak), axes) + peak).cast(x.dtype).with_ones(node.result.shape)
 
 
-def _shifted(make: Maker, x: Value, axes: Sequence[int], peak: Value | None, is_fused: bool) -> Value:
-    counting = tuple([axis for axis in axes if not is_unit(make.rewriter.graph, x.shape[axis])]) or tuple(axes[:1])
-    over = ReduceAttributes(axes=counting, keepdims=True)
-    largest = float(np.finfo(x.type.dtype.numpy).max)
-    peak = make(REDUCE_MAX, x, attributes=over) if peak is None else peak
-    peak = make(CLIP, peak, attributes=ClipAttributes(min=-largest, max=largest))
-    powers = make(EXP, make(SUB, x, peak))
-    if is_fused:
-        return make(ADD, make(REDUCE_LOG_SUM, powers, attributes=over), peak)
-    return make(ADD, make(LOG, make(REDUCE_SUM, powers, attributes=over)), peak)
-
-
-def total_in_parts(make: Maker, op: Reduction, x: Value, record: ReduceAttributes) -> Value:
+def total_in_parts(e: Formulas, op: Reduction, x: Term, record: ReduceAttributes) -> Term:
     """A plain sum, with what the reduction does to the elements before and to the sum after."""
-    if op.before == "abs":
-        x = make(ABS, x)
-    elif op.before == "square":
-        x = make(MUL, x, x)
-    out = make(op.base, x, attributes=record)
-    return make(_AFTER[op.after], out) if op.after else out
+    part = {"abs": e.abs, "square": lambda x: x * x}.get(op.before or "", lambda x: x)(x)
+    total = e(op.base, part, attributes=record)
+    return {"sqrt": e.sqrt, "log": e.log}[op.after](total) if op.after else total
 
 
-def lp_norm(make: Maker, x: Value, axis: int, p: int) -> Value:
+def lp_norm(e: Formulas, x: Term, axis: int, p: int) -> Term:
     """A division by the norm; a row of zeros is divided by 1."""
-    over = ReduceAttributes(axes=(axis,), keepdims=True)
-    norm = make(REDUCE_L1 if p == 1 else REDUCE_L2, x, attributes=over)
-    is_zero = make(EQUAL, norm, make.constant(0, x.type.dtype))
-    return make(DIV, x, make(WHERE, is_zero, make.constant(1, x.type.dtype), norm))
+    norm = e.reduced(REDUCE_L1 if p == 1 else REDUCE_L2, x, [axis])
+    return x / e.where(e.equal(norm, 0), 1, norm)
 
 
-def centred(make: Maker, x: Value, axes: Sequence[int]) -> tuple[Value, Value]:
+def centred(e: Formulas, x: Term, axes: Sequence[int]) -> tuple[Term, Term]:
     """The value less its mean over the axes, and the mean."""
-    mean = make(REDUCE_MEAN, x, attributes=ReduceAttributes(axes=tuple(axes), keepdims=True))
-    return make(SUB, x, mean), mean
+    mean = e.mean(x, axes)
+    return x - mean, mean
 
 
-def deviation(make: Maker, x: Value, axes: Sequence[int], epsilon: float) -> Value:
+def deviation(e: Formulas, x: Term, axes: Sequence[int], epsilon: float) -> Term:
     """The root of the mean square over the axes plus epsilon."""
-    square = make(REDUCE_MEAN, make(MUL, x, x), attributes=ReduceAttributes(axes=tuple(axes), keepdims=True))
-    return make(SQRT, make(ADD, square, make.constant(epsilon, x.type.dtype)))
+    return e.sqrt(e.mean(x * x, axes) + epsilon)
 
 
-def normalized(make: Maker, x: Value, axes: Sequence[int], epsilon: float) -> Value:
+def normalized(e: Formulas, x: Term, axes: Sequence[int], epsilon: float) -> Term:
     """The value less its mean, over its deviation."""
-    out, _ = centred(make, x, axes)
-    return make(DIV, out, deviation(make, out, axes, epsilon))
+    rest, _ = centred(e, x, axes)
+    return rest / deviation(e, rest, axes, epsilon)

@@ -17,13 +17,14 @@ from msgspec import Struct
 
 from dmlc.diagnostics import Span, fail
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
-from dmlc.ir import Array, Attributes, DType, Graph, Kind, Node, Operation, OpError, Tensor, Value
+from dmlc.ir import Attributes, Condition, Graph, Kind, Node, Operation, OpError, Tensor, Value
 from dmlc.ir.history import History, merged_history
 from dmlc.ir.providers import fix_dims, numbers_of
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.node_name import node_name, title_of
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE
 from dmlc.ops.ranges import range_text
+from dmlc.passes.expressions import Formulas
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, Pass, PassContext
 from dmlc.targets.capabilities import Capabilities
 
@@ -62,13 +63,13 @@ class Match(Struct, eq=False):
 M = TypeVar("M", bound=Match)
 
 
-class Rewriter:
+class Rewriter(Formulas):
     """Node factory of ``build``. New nodes stand before the root and keep all source locations and rules.
 
     ``constants`` are those that the pass has made in the graph so far.
     """
 
-    __slots__ = ("conditions", "constants", "given", "graph", "history", "made", "nodes", "path", "root", "spans")
+    __slots__ = ("conditions", "constants", "given", "history", "made", "nodes", "path", "root", "spans")
 
     def __init__(
         self,
@@ -79,7 +80,7 @@ class Rewriter:
         constants: dict[Tensor, Node] | None = None,
     ) -> None:
         nodes = (match.root, *match.consumed)
-        self.graph: Graph = graph
+        self.graph = graph
         self.conditions: int = len(graph.conditions)
         self.constants: dict[Tensor, Node] = {} if constants is None else constants
         self.root: Node = match.root
@@ -99,17 +100,18 @@ class Rewriter:
         while len(self.graph.conditions) > self.conditions:
             self.graph.conditions.popitem()
 
-    def add(self, op: Operation, operands: Sequence[Value | None], attributes: Attributes | None = None) -> Value:
-        """A new node's only result."""
-        return self.add_node(op, operands, attributes).result
-
     def add_node(self, op: Operation, operands: Sequence[Value | None], attributes: Attributes | None = None) -> Node:
-        record = op.attributes() if attributes is None else attributes
-        node = self.graph.add(op, operands, record, spans=self.spans, history=self.history, before=self.root)
-        if self.path and op is not CONSTANT:
+        node, conditions = self.graph.draft(op, operands, op.attributes() if attributes is None else attributes)
+        self.adopt(node, conditions)
+        return node
+
+    def adopt(self, node: Node, conditions: Sequence[Condition]) -> None:
+        """Put a drafted node before the root."""
+        node.spans, node.history = self.spans, self.history
+        self.graph.place(node, conditions, self.root)
+        if self.path and node.op is not CONSTANT:
             self._name(node, f"{self.path}/{title_of(node)}")
         self.made.append(node)
-        return node
 
     def _name(self, node: Node, base: str) -> None:
         """Name a new node ``base``, or as an old node of such a name that goes."""
@@ -117,10 +119,6 @@ class Rewriter:
         replaced = [old.name for old in alike if old is self.root or not _is_used_beside(old, self.nodes)]
         self.graph.name_node(node, base, replaces=replaced)
         self.given.add(node.name)
-
-    def constant(self, array: Array, dtype: DType | None = None) -> Value:
-        """A constant before the root."""
-        return self.add(CONSTANT, (), ConstantAttributes(value=Tensor(array, dtype)))
 
     def shared_constant(self, tensor: Tensor) -> Value:
         """A constant at the start of the graph; one for all equal ones that the pass asks for."""

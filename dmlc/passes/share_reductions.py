@@ -13,7 +13,6 @@ from dmlc.ops.binary import DIV
 from dmlc.ops.node_name import node_name
 from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, REDUCTIONS
 from dmlc.ops.select import ARGMAX, ARGMIN
-from dmlc.passes.layouts import reshape_ones
 from dmlc.passes.manager import EXACT, REASSOCIATES, Pass, PassContext
 from dmlc.passes.rewrite import Match, Rewriter, names_after
 
@@ -70,14 +69,14 @@ class ShareReductions(Pass, frozen=True):
         total = seen.get(key)
         if total is None:
             total = seen[key] = rewriter.add(REDUCE_SUM, [x], attributes)
-        total = reshape_ones(rewriter, total, node.result.shape)
+        total = rewriter.with_ones(total, node.result.shape)
         count = np.asarray(_count(x, attributes.axes), x.type.dtype.numpy)  # type: ignore[attr-defined]
         mean = rewriter.add(DIV, [total, rewriter.constant(count)])
         self._finish(graph, node, mean, rewriter, context, REASSOCIATES, "mean beside the sum")
 
     def _replace(self, graph: Graph, node: Node, first: Value, context: PassContext) -> None:
         rewriter = Rewriter(graph, self.name, Match(node))
-        value = reshape_ones(rewriter, first, node.result.shape)
+        value = rewriter.with_ones(first, node.result.shape)
         self._finish(graph, node, value, rewriter, context, EXACT, f"{node.op.name} computed twice")
 
     def _finish(

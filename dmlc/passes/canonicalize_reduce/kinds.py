@@ -19,7 +19,7 @@ from dmlc.ops.reduce import EXTREMES, REDUCE_L1, REDUCE_PROD, REDUCE_SUM_SQUARE,
 from dmlc.ops.rules import reduced_shape
 from dmlc.ops.select import ARGMAX, ARGMIN
 from dmlc.passes.intervals import Intervals
-from dmlc.passes.layouts import is_unit, reshape_ones
+from dmlc.passes.layouts import is_unit
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES
 from dmlc.passes.rewrite import Rewriter
 from dmlc.targets import Target
@@ -162,4 +162,4 @@ def reduce_to(rewriter: Rewriter, op: Operation, x: Value, attributes: Any, targ
     """The reduction (or selection) of ``x``, in a shape that differs from what it would have by axes of size 1 only."""
     found = fit(rewriter.graph, x.shape, attributes.axes, target) or Fit(attributes.axes, False)
     made = rewriter.add(op, [x], replace(attributes, axes=found.axes, keepdims=found.keepdims))
-    return reshape_ones(rewriter, made, target)
+    return rewriter.with_ones(made, target)

@@ -25,7 +25,7 @@ from dmlc.ops.reduce import (
 )
 from dmlc.ops.select import ARGMAX, ARGMIN
 from dmlc.passes.canonicalize_reduce.kinds import order_class, reduce_to
-from dmlc.passes.layouts import is_unit, reshape_ones
+from dmlc.passes.layouts import is_unit
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 
@@ -309,7 +309,7 @@ class DropExpanded(Rule[_ReducedExpandMatch]):
             value = reduce_to(rewriter, root.op, x, record, root.result.shape)
         else:  # all that is reduced was not there before, but for the elementwise part
             value = rewriter.add(root.op, [x], ReduceAttributes(axes=(), keepdims=True))
-            value = reshape_ones(rewriter, value, root.result.shape)
+            value = rewriter.with_ones(value, root.result.shape)
         if root.op not in _ADDING:
             return [value]
         count = np.asarray(product(match.broadcast), value.type.dtype.numpy)

@@ -16,7 +16,8 @@ from dmlc.ir.history import CLASSES
 from dmlc.ops.node_name import node_name, title_of
 from dmlc.ops.opaque import OPAQUE
 from dmlc.passes.choose_lowering import arg, extremes, forms, hardmax, parts, reduce
-from dmlc.passes.choose_lowering.plan import Maker, Plan, Sizes, Standing, corners, ends, spanned
+from dmlc.passes.choose_lowering.plan import Plan, Sizes, Sketch, Standing, corners, ends, spanned
+from dmlc.passes.lowering import LoweredNode, lowered
 from dmlc.passes.manager import REASSOCIATES, PassContext, Remark
 from dmlc.passes.rewrite import Match, RewritePass, Rewriter, Rule, names_after
 
@@ -198,7 +199,11 @@ class _Chooser:
         graph, plan = self.graph, best.plan
         name, rewrite_class = node_name(node), plan.class_of(node, graph)
         rewriter = Rewriter(graph, plan.name, Match(node), rewrite_class)
-        values = plan.build(node, Maker(rewriter))
+        match = lowered(plan.lower, Sketch(graph, plan.capabilities), node)
+        assert isinstance(match, LoweredNode)
+        for made, conditions in match.steps:
+            rewriter.adopt(made, conditions)
+        values = match.values
         for old, new in zip(node.results, values, strict=True):
             graph.replace_all_uses(old, new)
         graph.erase_dead((node,))

@@ -6,14 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import ClassVar
 
-from dmlc.ir import DType, Graph, Node, Operation, Value, product
+from dmlc.ir import DType, Graph, Node, Operation, product
 from dmlc.ir.dtype import i64
-from dmlc.ops.binary import ADD
-from dmlc.ops.index import GATHER_ELEMENTS, IndexAttributes
-from dmlc.ops.reduce import ReduceAttributes
 from dmlc.ops.select import ARGMAX, ARGMIN, EXTREME_OF
 from dmlc.passes.choose_lowering import blocks
-from dmlc.passes.choose_lowering.plan import Maker, Plan, Sizes, Standing, Step
+from dmlc.passes.choose_lowering.plan import Lowered, Plan, Sizes, Sketch, Standing, Step, Term
 from dmlc.passes.choose_lowering.search import (
     arg_of,
     arg_view,
@@ -85,23 +82,23 @@ class InnerFirst(Plan):
         kept = count // max(shape[outer], 1)
         return [*out, Step("GatherElements", i64, kept, kept, 1), *small_steps(2, kept)]
 
-    def build(self, node: Node, make: Maker) -> Sequence[Value]:
+    def lower(self, e: Sketch, node: Node, x: Term) -> Lowered:
         view, home = arg_view(node), self._home(node)
         assert home is not None
         outer, *inner = view.groups
-        x = make.reshape(make.cast(node.operand("x"), home), view.sizes)
+        x = x.cast(home).reshape(view.sizes)
         reduces = self._reduces(node, view, home)
-        inside = search(make, node, x, inner, keep=not reduces)
+        inside = search(e, node, x, inner, keep=not reduces)
         if reduces:
             best = x
             for i in reversed(inner):
-                best = make(EXTREME_OF[node.op], best, attributes=ReduceAttributes(axes=(i,), keepdims=False))
+                best = e.reduced(EXTREME_OF[node.op], best, [i], keepdims=False)
         else:
-            best = make(GATHER_ELEMENTS, x, inside, attributes=IndexAttributes(axis=inner[0]))
-        block = search(make, node, best, [outer])
-        inside = make(GATHER_ELEMENTS, inside, block, attributes=IndexAttributes(axis=outer))
-        index = make(ADD, scaled(make, block, product([view.sizes[i] for i in inner])), inside)
-        return [make.cast(make.reshape(index, node.result.shape), arg_of(node).dtype)]
+            best = e.gather_elements(x, inside, axis=inner[0])
+        block = search(e, node, best, [outer])
+        inside = e.gather_elements(inside, block, axis=outer)
+        index = scaled(block, product([view.sizes[i] for i in inner])) + inside
+        return index.reshape(node.result.shape).cast(arg_of(node).dtype)
 
 
 PLANS: Sequence[type[Plan]] = (SearchAsItStands, *blocks.PLANS, InnerFirst)

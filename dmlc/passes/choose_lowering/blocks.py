@@ -10,14 +10,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from dmlc.ir import Dim, DType, Graph, Node, Operation, Value, product
+from dmlc.ir import Dim, DType, Graph, Node, Operation, product
 from dmlc.ir.dtype import i32
-from dmlc.ops.binary import ADD
-from dmlc.ops.index import GATHER, GATHER_ELEMENTS, GatherAttributes, IndexAttributes
-from dmlc.ops.move import EXPAND, ExpandAttributes
-from dmlc.ops.reduce import ReduceAttributes
 from dmlc.ops.select import ARGMAX, ARGMIN, EXTREME_OF
-from dmlc.passes.choose_lowering.plan import Cheapest, Maker, Plan, Sizes, Step, Work
+from dmlc.passes.choose_lowering.plan import Cheapest, Lowered, Plan, Sizes, Sketch, Step, Term, Work
 from dmlc.passes.choose_lowering.search import (
     arg_of,
     arg_view,
@@ -129,23 +125,23 @@ class BlockedArg(Plan):
                 ways.append(tuple(_block_work(dtype, blocks, blocks.view.at(Sizes({})), search_steps)))
         return [Cheapest(tuple(ways))]
 
-    def build(self, node: Node, make: Maker) -> Sequence[Value]:
+    def lower(self, e: Sketch, node: Node, x: Term) -> Lowered:
         blocks, home = self.blocks_of(node), self.home(node)
         assert home is not None
-        x = make.reshape(make.cast(node.operand("x"), home), blocks.view.sizes)
-        best = extreme_of_blocks(make, EXTREME_OF[node.op], x, blocks)
-        block = search(make, node, best, blocks.outer, keep=len(blocks.inner) > 1)
+        x = x.cast(home).reshape(blocks.view.sizes)
+        best = extreme_of_blocks(e, EXTREME_OF[node.op], x, blocks)
+        block = search(e, node, best, blocks.outer, keep=len(blocks.inner) > 1)
         axes: tuple[int, ...]
         if blocks.in_rows:
-            picked, axes = _rows(make, x, blocks, block), (len(blocks.before),)
+            picked, axes = _rows(e, x, blocks, block), (len(blocks.before),)
         elif blocks.in_columns:
-            block = make.reshape(block, _column_shape(blocks))
-            picked, axes = _columns(make, x, blocks, block), (1,)
+            block = block.reshape(_column_shape(blocks))
+            picked, axes = _columns(e, x, blocks, block), (1,)
         else:
-            picked, axes = _elements(make, x, blocks, block), blocks.inner
-        inside = search(make, node, picked, axes, keep=not blocks.in_rows)
-        index = make(ADD, scaled(make, block, product([blocks.view.sizes[i] for i in blocks.inner])), inside)
-        return [make.cast(make.reshape(index, node.result.shape), arg_of(node).dtype)]
+            picked, axes = _elements(e, x, blocks, block), blocks.inner
+        inside = search(e, node, picked, axes, keep=not blocks.in_rows)
+        index = scaled(block, product([blocks.view.sizes[i] for i in blocks.inner])) + inside
+        return index.reshape(node.result.shape).cast(arg_of(node).dtype)
 
 
 class FineBlockedArg(BlockedArg):
@@ -183,10 +179,10 @@ def _block_work(home: DType, blocks: Blocks, sizes: Sequence[int], searching: Se
     return [*out, *searching(home, blocks.view, picked), *small_steps(2, kept)]
 
 
-def extreme_of_blocks(make: Maker, op: Operation, x: Value, blocks: Blocks) -> Value:
+def extreme_of_blocks(e: Sketch, op: Operation, x: Term, blocks: Blocks) -> Term:
     """Return the max or min of each block. Segments inside a block keep size 1, so that axes do not shift."""
     for i in reversed(blocks.inner):
-        x = make(op, x, attributes=ReduceAttributes(axes=(i,), keepdims=len(blocks.inner) > 1))
+        x = e.reduced(op, x, [i], keepdims=len(blocks.inner) > 1)
     return x
 
 
@@ -212,23 +208,23 @@ def _split(view: View, segment: int) -> Blocks | str:
     return Blocks(view.split(segment, size // length, length), 1)
 
 
-def _place(make: Maker, blocks: Blocks, block: Value, behind: int) -> Value:
+def _place(e: Sketch, blocks: Blocks, block: Term, behind: int) -> Term:
     """Return the offsets of the selected blocks, in the shape of ``block``, counted in blocks.
 
     ``block`` indexes the outer segments row-major, and has ``behind`` axes after those before the block.
     """
     sizes, end = blocks.view.sizes, blocks.inner[0]
     strides = [product(sizes[i + 1 : end]) for i in range(end)]
-    place = row_of(make, block, [sizes[i] for i in blocks.outer], [strides[i] for i in blocks.outer])
+    place = row_of(block, [sizes[i] for i in blocks.outer], [strides[i] for i in blocks.outer])
     kept = [sizes[i] for i in blocks.before]
-    own = offsets(make, [*kept, *[1] * behind], [*[strides[i] for i in blocks.before], *[0] * behind], range(len(kept)))
-    return place if own is None else make(ADD, place, own)
+    own = offsets(e, [*kept, *[1] * behind], [*[strides[i] for i in blocks.before], *[0] * behind], range(len(kept)))
+    return place if own is None else place + own
 
 
-def _rows(make: Maker, x: Value, blocks: Blocks, block: Value) -> Value:
+def _rows(e: Sketch, x: Term, blocks: Blocks, block: Term) -> Term:
     """The chosen blocks, gathered as rows: ``block`` has the kept segments as its shape."""
-    flat = make.reshape(x, (product(blocks.view.sizes[:-1]), blocks.view.sizes[-1]))
-    return make(GATHER, flat, _place(make, blocks, block, 0), attributes=GatherAttributes(axis=0, batch_axes=0))
+    flat = x.reshape((product(blocks.view.sizes[:-1]), blocks.view.sizes[-1]))
+    return e.gather(flat, _place(e, blocks, block, 0), axis=0, batch_axes=0)
 
 
 def _column_shape(blocks: Blocks) -> tuple[Dim, ...]:
@@ -237,29 +233,27 @@ def _column_shape(blocks: Blocks) -> tuple[Dim, ...]:
     return product([sizes[i] for i in blocks.before]), 1, product(sizes[end + 1 :])
 
 
-def _columns(make: Maker, x: Value, blocks: Blocks, block: Value) -> Value:
+def _columns(e: Sketch, x: Term, blocks: Blocks, block: Term) -> Term:
     """The chosen blocks, gathered element by element along all that is before them as one axis."""
     sizes, end = blocks.view.sizes, blocks.inner[0]
     before, _, behind = _column_shape(blocks)
-    split = make.reshape(block, [*[sizes[i] for i in blocks.before], 1, behind])
-    place = make.reshape(_narrow(make, _place(make, blocks, split, 2), product(sizes[:end])), (before, 1, behind))
-    wide = make(EXPAND, place, attributes=ExpandAttributes(shape=(before, sizes[end], behind)))
-    flat = make.reshape(x, (product(sizes[:end]), sizes[end], behind))
-    return make(GATHER_ELEMENTS, flat, wide, attributes=IndexAttributes(axis=0))
+    split = block.reshape([*[sizes[i] for i in blocks.before], 1, behind])
+    place = _narrow(_place(e, blocks, split, 2), product(sizes[:end])).reshape((before, 1, behind))
+    wide = e.expand(place, shape=(before, sizes[end], behind))
+    return e.gather_elements(x.reshape((product(sizes[:end]), sizes[end], behind)), wide, axis=0)
 
 
-def _narrow(make: Maker, place: Value, places: Dim) -> Value:
+def _narrow(place: Term, places: Dim) -> Term:
     """A place as i32 where that surely holds it: an index for each element of a block is half as much to write."""
-    return make.cast(place, i32) if isinstance(places, int) and places <= i32.highest else place
+    return place.cast(i32) if isinstance(places, int) and places <= i32.highest else place
 
 
-def _elements(make: Maker, x: Value, blocks: Blocks, block: Value) -> Value:
+def _elements(e: Sketch, x: Term, blocks: Blocks, block: Term) -> Term:
     """The chosen blocks of several segments, gathered element by element along the one outer segment."""
     (outer,) = blocks.outer
     sizes = blocks.view.sizes
     shape = (*sizes[:outer], 1, *sizes[outer + 1 :])
-    wide = make(EXPAND, _narrow(make, block, sizes[outer]), attributes=ExpandAttributes(shape=shape))
-    return make(GATHER_ELEMENTS, x, wide, attributes=IndexAttributes(axis=outer))
+    return e.gather_elements(x, e.expand(_narrow(block, sizes[outer]), shape=shape), axis=outer)
 
 
 PLANS: Sequence[type[BlockedArg]] = (BlockedArg, FineBlockedArg)

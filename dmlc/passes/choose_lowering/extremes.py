@@ -10,7 +10,7 @@ from dmlc.ops.move import RESHAPE
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, ReduceAttributes
 from dmlc.passes.choose_lowering.blocks import PLANS as BLOCKED
 from dmlc.passes.choose_lowering.blocks import Blocks, extreme_of_blocks, reduce_step
-from dmlc.passes.choose_lowering.plan import Maker, Plan, Sizes, Step, Work
+from dmlc.passes.choose_lowering.plan import Lowered, Plan, Sizes, Sketch, Step, Term, Work
 from dmlc.passes.choose_lowering.reduce import ReduceAsItStands, reduce_view
 
 
@@ -44,14 +44,14 @@ class ExtremeOfBlocks(Plan):
             shape[i] = 1
         return out
 
-    def build(self, node: Node, make: Maker) -> Sequence[Value]:
+    def lower(self, e: Sketch, node: Node, x: Term) -> Lowered:
         blocks = self._blocks(node)
         assert blocks is not None
         # The reductions that the argmax has made are made again, and found to be the same by ``cse``.
-        best = extreme_of_blocks(make, node.op, make.reshape(node.operand("x"), blocks.view.sizes), blocks)
+        best = extreme_of_blocks(e, node.op, x.reshape(blocks.view.sizes), blocks)
         for i in reversed(blocks.outer):
-            best = make(node.op, best, attributes=ReduceAttributes(axes=(i,), keepdims=True))
-        return [make.reshape(best, node.result.shape)]
+            best = e.reduced(node.op, best, [i])
+        return best.reshape(node.result.shape)
 
 
 def _users(x: Value, blocks: Blocks) -> list[Node]:

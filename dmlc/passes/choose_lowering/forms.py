@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from dmlc.ir import Graph, Node, Operation, Value
+from msgspec.structs import replace
+
+from dmlc.ir import Graph, Node, Operation
 from dmlc.ir.dtype import f16, f32
 from dmlc.onnx_schema.einsum import Equation
-from dmlc.ops.elementwise import GELU, GeluAttributes
-from dmlc.ops.index import GATHER_ELEMENTS, IndexAttributes
-from dmlc.ops.move import TRANSPOSE, TransposeAttributes
+from dmlc.ops.elementwise import GELU
 from dmlc.ops.opaque import OPAQUE, attribute_of, is_opaque
 from dmlc.ops.reduce import REDUCE_L1, REDUCE_L2, REDUCE_LOG_SUM_EXP, REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE
-from dmlc.ops.select import ARGMAX, ARGMIN, TOP_K, ArgAttributes, TopKAttributes
-from dmlc.passes.choose_lowering.plan import Maker, Plan, Standing
+from dmlc.ops.select import TOP_K, TopKAttributes
+from dmlc.passes.choose_lowering.plan import Lowered, Plan, Sketch, Standing, Term
 from dmlc.passes.manager import REASSOCIATES
-from dmlc.passes.node_maker import composed_of
 from dmlc.passes.repair.einsum import letter_sizes, product_of_letters
 from dmlc.passes.rewrite import Miss
 
@@ -47,11 +46,11 @@ class TopKByArgmax(Plan):
             return "top-k-by-search does it"
         return None if node.attributes_as(TopKAttributes).k == 1 else "more than one element is wanted"
 
-    def build(self, node: Node, make: Maker) -> Sequence[Value]:
-        a, x = node.attributes_as(TopKAttributes), node.operand("x")
-        record = ArgAttributes(axes=(a.axis,), ties="first", dtype=a.dtype, keepdims=True)
-        index = make(ARGMAX if a.order == "largest" else ARGMIN, x, attributes=record)
-        return [make(GATHER_ELEMENTS, x, index, attributes=IndexAttributes(axis=a.axis)), index]
+    def lower(self, e: Sketch, node: Node, x: Term) -> Lowered:
+        a = node.attributes_as(TopKAttributes)
+        find = e.argmax if a.order == "largest" else e.argmin
+        index = find(x, axes=(a.axis,), ties="first", dtype=a.dtype, keepdims=True)
+        return [e.gather_elements(x, index, axis=a.axis), index]
 
 
 class TopKOfLast(Plan):
@@ -64,13 +63,11 @@ class TopKOfLast(Plan):
         is_last = node.attributes_as(TopKAttributes).axis == node.operand("x").type.rank - 1
         return "it is along the last axis" if is_last else None
 
-    def build(self, node: Node, make: Maker) -> Sequence[Value]:
-        a, x = node.attributes_as(TopKAttributes), node.operand("x")
-        last = x.type.rank - 1
-        swap = TransposeAttributes(perm=tuple([{a.axis: last, last: a.axis}.get(i, i) for i in range(last + 1)]))
-        record = TopKAttributes(k=a.k, axis=last, order=a.order, dtype=a.dtype)
-        found = make.rewriter.add_node(TOP_K, [make(TRANSPOSE, x, attributes=swap)], record)
-        return [make(TRANSPOSE, value, attributes=swap) for value in found.results]
+    def lower(self, e: Sketch, node: Node, x: Term) -> Lowered:
+        a, last = node.attributes_as(TopKAttributes), x.rank - 1
+        perm = tuple([{a.axis: last, last: a.axis}.get(i, i) for i in range(last + 1)])
+        found = e.results(TOP_K, e.transpose(x, perm=perm), attributes=replace(a, axis=last))
+        return [e.transpose(value, perm=perm) for value in found]
 
 
 class GeluInParts(Plan):
@@ -83,8 +80,8 @@ class GeluInParts(Plan):
     def applies(self, node: Node, graph: Graph) -> str | None:
         return None
 
-    def build(self, node: Node, make: Maker) -> Sequence[Value]:
-        return [composed_of(make, GELU, node.operand("x"), node.attributes_as(GeluAttributes))]
+    def lower(self, e: Sketch, node: Node, x: Term) -> Lowered:
+        return e.composed(GELU, x, node.attributes)
 
 
 class EinsumByProduct(Plan):
@@ -104,12 +101,11 @@ class EinsumByProduct(Plan):
     def _equation(self, node: Node) -> Equation | None:
         return Equation.parse(str(attribute_of(node, "equation", ""))) if is_opaque(node, "Einsum") else None
 
-    def build(self, node: Node, make: Maker) -> Sequence[Value]:
-        equation, operands = self._equation(node), [node.operand(0), node.operand(1)]
+    def lower(self, e: Sketch, node: Node, *operands: Term) -> Lowered:
+        equation = self._equation(node)
         assert equation is not None
         sizes = letter_sizes(equation, operands)
-        assert not isinstance(sizes, Miss)
-        return [product_of_letters(make, operands, equation, sizes)]
+        return sizes if isinstance(sizes, Miss) else product_of_letters(e, operands, equation, sizes)
 
 
 class ReduceInF32(Plan):
@@ -124,9 +120,8 @@ class ReduceInF32(Plan):
         is_half = dtype is f16 and self.capabilities.compute_dtype(node.op, dtype) is f16
         return None if is_half else "it is not computed in f16"
 
-    def build(self, node: Node, make: Maker) -> Sequence[Value]:
-        wide = make(node.op, make.cast(node.operand("x"), f32), attributes=node.attributes)
-        return [make.cast(wide, f16)]
+    def lower(self, e: Sketch, node: Node, x: Term) -> Lowered:
+        return e.again(node, x.cast(f32))[0].cast(f16)
 
 
 PLANS: Sequence[type[Plan]] = (FormAsItStands, TopKByArgmax, TopKOfLast, GeluInParts, EinsumByProduct, ReduceInF32)

@@ -8,22 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from dmlc.ir import Dim, Graph, Node, Operation, Value, product
+from dmlc.ir import Dim, Graph, Node, Operation, product
 from dmlc.ir.dtype import bool_, f16, f32, f64, i32, i64
 from dmlc.ir.history import AS_WRITTEN
-from dmlc.ops.binary import ADD, EQUAL
-from dmlc.ops.index import (
-    FULL,
-    IOTA,
-    SCATTER_ELEMENTS,
-    FullAttributes,
-    IndexAttributes,
-    IotaAttributes,
-)
-from dmlc.ops.move import TRANSPOSE, TransposeAttributes
 from dmlc.ops.select import ARGMAX, HARDMAX, ArgAttributes, HardmaxAttributes
 from dmlc.passes.choose_lowering import arg
-from dmlc.passes.choose_lowering.plan import Cheapest, Maker, Plan, Sizes, Standing, Step, Work
+from dmlc.passes.choose_lowering.plan import Cheapest, Lowered, Plan, Sizes, Sketch, Standing, Step, Term, Work
 from dmlc.passes.choose_lowering.search import cast_steps, may_be_empty, offsets, row_of, search_steps, small_steps
 from dmlc.passes.choose_lowering.view import View, view_of
 
@@ -107,23 +97,21 @@ class ComparePlaces(_FromIndex):
             casts = cast_steps(bool_, f64, total)
         return [*self.search_work(node, sizes), Step("Cast", i64), equal, *casts]
 
-    def build(self, node: Node, make: Maker) -> Sequence[Value]:
-        x, axes = node.operand("x"), axes_of(node)
-        record = ArgAttributes(axes=axes, ties="first", dtype=i32, keepdims=True)
-        index = make(ARGMAX, x, attributes=record)
-        shape = [size if i in axes else 1 for i, size in enumerate(x.shape)]
-        hot = make(EQUAL, index, _places(make, shape))
-        if x.type.dtype is f16:
-            hot = make.cast(hot, f32)  # the cast of bool to f16 is many times slower
-        return [make.cast(hot, x.type.dtype)]
+    def lower(self, e: Sketch, node: Node, x: Term) -> Lowered:
+        axes = axes_of(node)
+        index = e.argmax(x, axes=axes, ties="first", dtype=i32, keepdims=True)
+        hot = e.equal(index, _places(e, [size if i in axes else 1 for i, size in enumerate(x.shape)]))
+        if x.dtype is f16:
+            hot = hot.cast(f32)  # the cast of bool to f16 is many times slower
+        return hot.cast(x.dtype)
 
 
-def _places(make: Maker, shape: Sequence[Dim]) -> Value:
+def _places(e: Sketch, shape: Sequence[Dim]) -> Term:
     """0, 1, 2 and so on in that shape."""
     length = product(shape)
     if isinstance(length, int) and length <= _MOST_WRITTEN:
-        return make.constant(np.arange(length, dtype=np.int32).reshape([int(str(d)) for d in shape]), i32)
-    return make.reshape(make(IOTA, attributes=IotaAttributes(length=length, dtype=i32)), shape)
+        return e.number(np.arange(length).reshape([int(str(d)) for d in shape]), i32)
+    return e.iota(length=length, dtype=i32).reshape(shape)
 
 
 class ScatterOnes(_FromIndex):
@@ -145,27 +133,24 @@ class ScatterOnes(_FromIndex):
         out.append(Step("ScatterElements", dtype, kept, total, 1))
         return out if len(axes_of(node)) == 1 else [*out, Step("Reshape", dtype, total, total)]
 
-    def build(self, node: Node, make: Maker) -> Sequence[Value]:
-        x, axes = node.operand("x"), axes_of(node)
-        record = ArgAttributes(axes=axes, ties="first", dtype=i64, keepdims=True)
-        index = make(ARGMAX, x, attributes=record)
+    def lower(self, e: Sketch, node: Node, x: Term) -> Lowered:
+        axes = axes_of(node)
+        index = e.argmax(x, axes=axes, ties="first", dtype=i64, keepdims=True)
         shape, axis = x.shape, axes[0]
         if len(axes) > 1:
-            index, shape, axis = self._flat(node, make, index)
-        zeros = make(FULL, attributes=FullAttributes(shape=shape, value=0, dtype=x.type.dtype))
-        ones = make(FULL, attributes=FullAttributes(shape=index.shape, value=1, dtype=x.type.dtype))
-        hot = make(SCATTER_ELEMENTS, zeros, index, ones, attributes=IndexAttributes(axis=axis))
-        return [make.reshape(hot, x.shape)]
+            index, shape, axis = self._flat(e, node, index)
+        zeros, ones = e.full(shape=shape, value=0, dtype=x.dtype), e.full(shape=index.shape, value=1, dtype=x.dtype)
+        return e.scatter_elements(zeros, index, ones, axis=axis).reshape(x.shape)
 
-    def _flat(self, node: Node, make: Maker, index: Value) -> tuple[Value, tuple[Dim, ...], int]:
+    def _flat(self, e: Sketch, node: Node, index: Term) -> tuple[Term, tuple[Dim, ...], int]:
         """Return the positions of the selected elements in the flat tensor, from those along the axes and of their
         groups."""
         shape, axes = node.operand("x").shape, axes_of(node)
         strides = [product(shape[i + 1 :]) for i in range(len(shape))]
-        place = row_of(make, index, [shape[a] for a in axes], [strides[a] for a in axes])
-        own = offsets(make, shape, strides, [i for i in range(len(shape)) if i not in axes])
-        place = place if own is None else make(ADD, place, own)
-        return make.reshape(place, (product(place.shape),)), (product(shape),), 0
+        place = row_of(index, [shape[a] for a in axes], [strides[a] for a in axes])
+        own = offsets(e, shape, strides, [i for i in range(len(shape)) if i not in axes])
+        place = place if own is None else place + own
+        return place.reshape((product(place.shape),)), (product(shape),), 0
 
 
 class MergedHardmax(Plan):
@@ -196,18 +181,13 @@ class MergedHardmax(Plan):
             return [*out, Step("Reshape", dtype), Step("Reshape", dtype, total, total)]
         return [*out, *moves, *[Step("Reshape", dtype)] * 2]
 
-    def build(self, node: Node, make: Maker) -> Sequence[Value]:
-        x, axes = node.operand("x"), axes_of(node)
-        perm = (*[i for i in range(x.type.rank) if i not in axes], *axes)
-        moved = _transpose(make, x, perm)
+    def lower(self, e: Sketch, node: Node, x: Term) -> Lowered:
+        axes = axes_of(node)
+        perm = (*[i for i in range(x.rank) if i not in axes], *axes)
+        moved = x.transposed(perm)
         kept, length = moved.shape[: -len(axes)], product(moved.shape[-len(axes) :])
-        flat = make.reshape(moved, (*kept, length))
-        hot = make(HARDMAX, flat, attributes=HardmaxAttributes(axes=(len(kept),)))
-        return [_transpose(make, make.reshape(hot, moved.shape), tuple([perm.index(i) for i in range(len(perm))]))]
-
-
-def _transpose(make: Maker, x: Value, perm: tuple[int, ...]) -> Value:
-    return x if perm == tuple(range(len(perm))) else make(TRANSPOSE, x, attributes=TransposeAttributes(perm=perm))
+        hot = e.hardmax(moved.reshape((*kept, length)), axes=(len(kept),))
+        return hot.reshape(moved.shape).transposed([perm.index(i) for i in range(len(perm))])
 
 
 PLANS: Sequence[type[Plan]] = (HardmaxAsItStands, ComparePlaces, ScatterOnes, MergedHardmax)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from dmlc.ir import DType, Graph, Node, Operation, Value
+from dmlc.ir import DType, Graph, Node, Operation
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, SoftmaxAttributes
 from dmlc.ops.reduce import (
     REDUCE_L1,
@@ -24,7 +24,7 @@ from dmlc.ops.reduce import (
     ReduceAttributes,
     reduction_of,
 )
-from dmlc.passes.choose_lowering.plan import Maker, Plan, Sizes, Standing, Step
+from dmlc.passes.choose_lowering.plan import Lowered, Plan, Sizes, Sketch, Standing, Step, Term
 from dmlc.passes.choose_lowering.reduce import (
     axes_of,
     chain_steps,
@@ -37,7 +37,7 @@ from dmlc.passes.choose_lowering.view import after, view_of
 from dmlc.passes.layouts import is_unit
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.node_maker import groups
-from dmlc.passes.primitives import accumulated, log_sum_exp, softmax, total_in_parts
+from dmlc.passes.primitives import log_sum_exp, softmax, total_in_parts
 
 _SOFTMAXES: tuple[Operation, ...] = (SOFTMAX, LOG_SOFTMAX)
 _NORMS: tuple[Operation, ...] = (REDUCE_L1, REDUCE_L2, REDUCE_SUM_SQUARE, REDUCE_LOG_SUM)
@@ -134,8 +134,8 @@ class SoftmaxInParts(Plan):
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
         return _softmax_steps(node, sizes, chain_steps)
 
-    def build(self, node: Node, make: Maker) -> Sequence[Value]:
-        return [accumulated(make, node.operand("x"), lambda x: softmax(make, node.op, x, _softmax_axes(node)))]
+    def lower(self, e: Sketch, node: Node, x: Term) -> Lowered:
+        return softmax(e, node.op, x.widened(), _softmax_axes(node)).cast(x.dtype)
 
 
 # --- log-sum-exp
@@ -170,8 +170,8 @@ class LogSumExpInParts(Plan):
         powers = _shifted_powers(home, shape, axes_of(node), chain_steps, log=True)
         return [*powers, *[Step("others", home, small, small)] * 2]
 
-    def build(self, node: Node, make: Maker) -> Sequence[Value]:
-        return [log_sum_exp(make, node)]
+    def lower(self, e: Sketch, node: Node, x: Term) -> Lowered:
+        return log_sum_exp(e, node, x)
 
 
 # --- norms
@@ -207,9 +207,8 @@ class NormInParts(Plan):
         sums = chain_steps(REDUCE_SUM, home, shape, axes_of(node))
         return [*before, *sums, *([Step("others", home, small, small)] if op.after else [])]
 
-    def build(self, node: Node, make: Maker) -> Sequence[Value]:
-        op, record = reduction_of(node), node.attributes_as(ReduceAttributes)
-        return [accumulated(make, node.operand("x"), lambda x: total_in_parts(make, op, x, record))]
+    def lower(self, e: Sketch, node: Node, x: Term) -> Lowered:
+        return total_in_parts(e, reduction_of(node), x.widened(), node.attributes_as(ReduceAttributes)).cast(x.dtype)
 
 
 LOG_SUM_EXP: Sequence[type[Plan]] = (LogSumExpAsItStands, LogSumExpInParts)

@@ -1,4 +1,4 @@
-"""Lowering plans: alternative ways to lower an operation, of which the cheapest is chosen.
+"""NodeRule plans: alternative ways to lower an operation, of which the cheapest is chosen.
 
 A plan checks whether it applies, lists the nodes it would emit (for the cost), and makes them. The default lowering is
 a plan too, ``Standing``: it is costed with the others and builds nothing.
@@ -10,12 +10,13 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dmlc.ir import Dim, Graph, Node, Operation, Value, dim_names
 from dmlc.ir.dim import evaluate
+from dmlc.passes.expressions import Sketch, Term
+from dmlc.passes.lowering import Lowered
 from dmlc.passes.manager import EXACT, PassContext
-from dmlc.passes.node_maker import Maker
 from dmlc.passes.rewrite import M, Miss, Rule
 from dmlc.targets.capabilities import Capabilities
 from dmlc.targets.cost import Cheapest, Step, Work
@@ -106,7 +107,7 @@ class Plan(ABC):
         raise NotImplementedError
 
     @abstractmethod
-    def build(self, node: Node, make: Maker) -> Sequence[Value]:
+    def lower(self, e: Sketch, node: Node, *operands: Any) -> Lowered:
         """The values that replace the node's results, of the same types."""
 
     def class_of(self, node: Node, graph: Graph) -> str:
@@ -122,7 +123,7 @@ class Standing(Plan):
     def applies(self, node: Node, graph: Graph) -> str | None:
         return None
 
-    def build(self, node: Node, make: Maker) -> Sequence[Value]:
+    def lower(self, e: Sketch, node: Node, *operands: Any) -> Lowered:
         return node.results
 
 
@@ -142,4 +143,4 @@ def judged(rule: Rule[M], match: M, graph: Graph, estimated: Miss | None) -> Mis
     return Miss("by its times it is not faster") if slower else None
 
 
-__all__ = ["Cheapest", "Maker", "Plan", "Sizes", "Standing", "Step", "Work"]
+__all__ = ["Cheapest", "Lowered", "Plan", "Sizes", "Sketch", "Standing", "Step", "Term", "Work"]

@@ -11,13 +11,12 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
-from dmlc.ir import Dim, DType, Graph, Node, Operation, Shape, Value
-from dmlc.ops.index import FULL, FullAttributes
+from dmlc.ir import Dim, DType, Graph, Node, Operation, Shape
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.reduce import EXTREMES, REDUCE_MAX, REDUCE_MEAN, REDUCE_MIN, REDUCE_SUM, ReduceAttributes
-from dmlc.passes.choose_lowering.plan import Cheapest, Maker, Plan, Sizes, Standing, Step, Work
+from dmlc.passes.choose_lowering.plan import Cheapest, Lowered, Plan, Sizes, Sketch, Standing, Step, Term, Work
 from dmlc.passes.choose_lowering.view import CACHED, View, divisor_near, in_pieces, spread, view_of
-from dmlc.passes.layouts import is_unit, ones_between, reshape_ones
+from dmlc.passes.layouts import is_unit, ones_between
 from dmlc.passes.manager import EXACT, REASSOCIATES
 from dmlc.passes.node_maker import groups
 from dmlc.targets.capabilities import Capabilities
@@ -242,14 +241,14 @@ class _SplitReduction(Plan):
         fits = known and kind == "RK" and node.op not in EXTREMES and self.capabilities.has_kernel(MATMUL, home)
         return tuple(product_steps(home, *merged)) if fits else ()
 
-    def build(self, node: Node, make: Maker) -> Sequence[Value]:
-        value = make.reshape(make.cast(node.operand("x"), home_of(node)), self.shape(node))
+    def lower(self, e: Sketch, node: Node, x: Term) -> Lowered:
+        value = x.cast(home_of(node)).reshape(self.shape(node))
         for axes in self.order(node):
             more = with_ones(node.graph, value.shape, axes)
-            value = make(node.op, value, attributes=ReduceAttributes(axes=more, keepdims=True))
-        if ones_between(make.rewriter.graph, value.shape, node.result.shape) is None:
-            value = make.reshape(value, node.result.shape)
-        return [make.cast(reshape_ones(make.rewriter, value, node.result.shape), node.result.type.dtype)]
+            value = e.reduced(node.op, value, more)
+        if ones_between(e.graph, value.shape, node.result.shape) is None:
+            value = value.reshape(node.result.shape)
+        return value.with_ones(node.result.shape).cast(node.result.type.dtype)
 
 
 class ReduceOnesToo(_SplitReduction):
@@ -420,14 +419,14 @@ class SumByProduct(Plan):
         shape, home = reduce_view(node).at(sizes), home_of(node)
         return [*_casts(node, shape), *product_steps(home, *shape)]
 
-    def build(self, node: Node, make: Maker) -> Sequence[Value]:
+    def lower(self, e: Sketch, node: Node, x: Term) -> Lowered:
         view, home = reduce_view(node), home_of(node)
         rows = view.sizes[0]
         assert isinstance(rows, int)
         weight = 1 / rows if node.op is REDUCE_MEAN else 1
-        row = make(FULL, attributes=FullAttributes(shape=(1, rows), value=weight, dtype=home))
-        made = make(MATMUL, row, make.reshape(make.cast(node.operand("x"), home), view.sizes))
-        return [make.reshape(make.cast(made, node.result.type.dtype), node.result.shape)]
+        row = e.full(shape=(1, rows), value=weight, dtype=home)
+        made = e.matmul(row, x.cast(home).reshape(view.sizes))
+        return made.cast(node.result.type.dtype).reshape(node.result.shape)
 
 
 PLANS: Sequence[type[Plan]] = (

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dmlc.ir import Dim, DType, Graph, Node, Operation, Value
+from dmlc.ir import Dim, DType, Graph, Node, Operation
 from dmlc.ir.dtype import i64
-from dmlc.ops.binary import ADD, DIV, MUL
-from dmlc.ops.index import IOTA, IotaAttributes
 from dmlc.ops.select import ArgAttributes
-from dmlc.passes.choose_lowering.plan import Maker, Step
+from dmlc.passes.choose_lowering.plan import Sketch, Step, Term
 from dmlc.passes.choose_lowering.view import CACHED, View, after, spread, view_of
 from dmlc.targets.capabilities import Capabilities
 from dmlc.targets.needed_kernels import VALUE_FLOAT_FIRST
@@ -84,38 +82,27 @@ def gather_step(dtype: DType, table: int, places: int, count: int) -> Step:
     return Step(far if large else "GatherElements", dtype, count, count)
 
 
-def search(make: Maker, node: Node, x: Value, axes: Sequence[int], *, keep: bool = True) -> Value:
+def search(e: Sketch, node: Node, x: Term, axes: Sequence[int], *, keep: bool = True) -> Term:
     """The same search along some axes, with an index of i64."""
     record = ArgAttributes(axes=tuple(axes), ties=arg_of(node).ties, dtype=i64, keepdims=keep)
-    return make(node.op, x, attributes=record)
+    return e(node.op, x, attributes=record)
 
 
-def number(make: Maker, value: Dim) -> Value:
-    assert isinstance(value, int)
-    return make.constant(np.int64(value), i64)
+def scaled(index: Term, factor: Dim) -> Term:
+    return index if factor == 1 else index * factor
 
 
-def scaled(make: Maker, index: Value, factor: Dim) -> Value:
-    return index if factor == 1 else make(MUL, index, number(make, factor))
-
-
-def quotient(make: Maker, index: Value, divisor: Dim) -> Value:
-    return index if divisor == 1 else make(DIV, index, number(make, divisor))
-
-
-def along(make: Maker, size: Dim, stride: Dim, place: int, rank: int) -> Value:
+def along(e: Sketch, size: Dim, stride: Dim, place: int, rank: int) -> Term:
     """0, stride, 2*stride and so on along one axis of so many."""
     if isinstance(size, int) and isinstance(stride, int) and size <= _MOST_WRITTEN:
-        return make.constant(
-            np.arange(size, dtype=np.int64).reshape([-1 if i == place else 1 for i in range(rank)]) * stride, i64
-        )
+        return e.number(np.arange(size).reshape([-1 if i == place else 1 for i in range(rank)]) * stride, i64)
     shape = [size if i == place else 1 for i in range(rank)]
-    return make.reshape(scaled(make, make(IOTA, attributes=IotaAttributes(length=size, dtype=i64)), stride), shape)
+    return scaled(e.iota(length=size, dtype=i64), stride).reshape(shape)
 
 
-def offsets(make: Maker, sizes: Sequence[Dim], strides: Sequence[Dim], places: Sequence[int]) -> Value | None:
+def offsets(e: Sketch, sizes: Sequence[Dim], strides: Sequence[Dim], places: Sequence[int]) -> Term | None:
     """The sum over some axes of index times stride, broadcast over the others; None over no axes."""
-    total: Value | None = None
+    total: Term | None = None
     known = [s for i in places if isinstance(s := sizes[i], int)]
     if len(known) == len(places) and math.prod(known) <= _MOST_WRITTEN and places:
         array = np.zeros([1] * len(sizes), np.int64)
@@ -123,23 +110,23 @@ def offsets(make: Maker, sizes: Sequence[Dim], strides: Sequence[Dim], places: S
             step, size = strides[i], sizes[i]
             assert isinstance(step, int) and isinstance(size, int)
             array = array + (np.arange(size) * step).reshape([size if k == i else 1 for k in range(len(sizes))])
-        return make.constant(array, i64)
+        return e.number(array, i64)
     for i in places:
-        part = along(make, sizes[i], strides[i], i, len(sizes))
-        total = part if total is None else make(ADD, total, part)
+        part = along(e, sizes[i], strides[i], i, len(sizes))
+        total = part if total is None else total + part
     return total
 
 
-def row_of(make: Maker, block: Value, sizes: Sequence[Dim], strides: Sequence[Dim]) -> Value:
+def row_of(block: Term, sizes: Sequence[Dim], strides: Sequence[Dim]) -> Term:
     """The place that a flat index over some axes stands for, when each axis has a stride of its own.
 
     The index of axis j is ``q[j] - q[j-1]*size[j]`` for the quotients q, so that the sum needs one product for each.
     """
-    total = scaled(make, block, strides[-1])
+    total = scaled(block, strides[-1])
     tail: Dim = 1
     for j in range(len(sizes) - 2, -1, -1):
         tail = tail * sizes[j + 1]
         factor = strides[j] - sizes[j + 1] * strides[j + 1]
         if factor != 0:
-            total = make(ADD, total, scaled(make, quotient(make, block, tail), factor))
+            total = total + scaled(block if tail == 1 else block / tail, factor)
     return total

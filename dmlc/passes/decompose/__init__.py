@@ -5,33 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from dmlc.passes.decompose.attention import DecomposeAttention, DecomposeRotary
-from dmlc.passes.decompose.decomposition import Decomposition, operator_of
-from dmlc.passes.decompose.elementwise import DecomposeElementwise
+from dmlc.passes.decompose.attention import decompose_attention, decompose_rotary
+from dmlc.passes.decompose.decomposition import operator_of
+from dmlc.passes.decompose.elementwise import decompose_elementwise
 from dmlc.passes.decompose.norms import (
-    DecomposeAxesNorm,
-    DecomposeBatchNorm,
-    DecomposeChannelNorm,
-    DecomposeLayerNorm,
+    decompose_axes_norm,
+    decompose_batch_norm,
+    decompose_channel_norm,
+    decompose_layer_norm,
 )
-from dmlc.passes.decompose.products import DecomposeEinsum, DecomposeGemm
-from dmlc.passes.decompose.selections import DecomposeHardmax, DecomposeReduction, DecomposeSoftmax
+from dmlc.passes.decompose.products import decompose_einsum, decompose_gemm
+from dmlc.passes.decompose.selections import decompose_hardmax, decompose_reduction, decompose_softmax
 from dmlc.passes.manager import REASSOCIATES, PassContext
 from dmlc.passes.rewrite import RewritePass, Rule
 
-RULES: Sequence[type[Decomposition]] = (
-    DecomposeLayerNorm,
-    DecomposeChannelNorm,
-    DecomposeBatchNorm,
-    DecomposeAxesNorm,
-    DecomposeSoftmax,
-    DecomposeHardmax,
-    DecomposeReduction,
-    DecomposeElementwise,
-    DecomposeGemm,
-    DecomposeEinsum,
-    DecomposeAttention,
-    DecomposeRotary,
+RULES: Sequence[type[Any]] = (
+    decompose_layer_norm,
+    decompose_channel_norm,
+    decompose_batch_norm,
+    decompose_axes_norm,
+    decompose_softmax,
+    decompose_hardmax,
+    decompose_reduction,
+    decompose_elementwise,
+    decompose_gemm,
+    decompose_einsum,
+    decompose_attention,
+    decompose_rotary,
 )
 #: Operators that ONNX's own definition decomposes.
 DEFINED = ("Attention", "RotaryEmbedding")

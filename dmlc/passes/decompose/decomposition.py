@@ -1,19 +1,19 @@
-"""Base of the rules that write one operator in primitive operations."""
+"""Lowerings of the operators that a user names to primitive operations."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from dmlc.ir import FOREIGN, Graph, Node, Value
+from dmlc.ir import FOREIGN, Graph, Node, Operation
 from dmlc.onnx_schema import domains
 from dmlc.ops.node_name import title_of
-from dmlc.ops.opaque import OpaqueAttributes, attribute_of
-from dmlc.passes.decompose.parts import PartMaker
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of
+from dmlc.passes.decompose.parts import OpenSketch
+from dmlc.passes.expressions import Term
+from dmlc.passes.lowering import Function, NodeRule, lowers
 from dmlc.passes.manager import REASSOCIATES
-from dmlc.passes.node_maker import Maker
-from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
+from dmlc.passes.rewrite import Miss
 
 
 def operator_of(node: Node) -> str:
@@ -30,42 +30,36 @@ def given(node: Node, name: str, default: Any) -> Any:
     return value.decode() if isinstance(value, bytes) else value
 
 
-def operand(node: Node, index: int) -> Value | None:
+def operand(operands: Sequence[Term | None], index: int) -> Term | None:
     """The operand of that number; None where it is left out."""
-    return node.operands[index] if index < len(node.operands) else None
+    return operands[index] if index < len(operands) else None
 
 
-class Decomposition(Rule[Match]):
-    """Base: nodes of the operators that the user names, whose ``parts`` take their place."""
+def decomposes(
+    *operators: str, roots: Sequence[Operation] = (), gives: str = REASSOCIATES
+) -> Callable[[Function], type[NodeRule]]:
+    """Make a function the decomposition of nodes of ONNX operators that the user names.
 
-    rewrite_class = REASSOCIATES
-    may_not_fit = True
-    #: The operators that the rule decomposes.
-    operators: ClassVar[tuple[str, ...]]
+    With ``roots`` it is about nodes of these alone: opaque ones only where ``OPAQUE`` is one of them.
+    """
+    onnx = operators if not roots or OPAQUE in roots else ()
+    facts: dict[str, Any] = {"operators": operators, "may_not_fit": True, "builder": _builder, "describe": _operator}
+    return lowers(*roots, onnx=onnx, offered=_named, gives=gives, **facts)
 
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        name = operator_of(node)
-        return Match(node) if name in self.operators and name in self.context.options.decompose else None
 
-    def check(self, match: Match, graph: Graph) -> Miss | None:
-        node = match.root
-        used = [value for value in node.results if value.uses]
-        if any(v is not None and v.type.dtype is FOREIGN for v in (*node.operands, *used)):
-            return Miss("the type of an operand or a result is not known")
-        return self.why_not(node)
+def _named(rule: Any, node: Node, graph: Graph) -> bool | Miss:
+    name = operator_of(node)
+    if name not in rule.operators or name not in rule.context.options.decompose:
+        return False
+    used = [value for value in node.results if value.uses]
+    if any(v is not None and v.type.dtype is FOREIGN for v in (*node.operands, *used)):
+        return Miss("the type of an operand or a result is not known")
+    return True
 
-    def why_not(self, node: Node) -> Miss | None:
-        """Return the reason why this node cannot be decomposed."""
-        return None
 
-    def describe(self, match: Match) -> str:
-        return operator_of(match.root)
+def _builder(rule: NodeRule, graph: Graph) -> OpenSketch:
+    return OpenSketch(graph, rule.capabilities, rule)
 
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        node = match.root
-        made = list(self.parts(node, PartMaker(rewriter)))
-        return [*made, *node.results[len(made) :]]
 
-    @abstractmethod
-    def parts(self, node: Node, make: Maker) -> Sequence[Value]:
-        """Make the results of the node; the last ones may be missing if they are not used."""
+def _operator(rule: NodeRule, match: Any) -> str:
+    return operator_of(match.root)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
-
-from dmlc.ir import Node, Operation, Value
+from dmlc.ir import Node
 from dmlc.onnx_schema.domains import MICROSOFT
-from dmlc.ops.binary import ADD, MUL
-from dmlc.ops.elementwise import GELU, SIGMOID, UNARY, GeluAttributes, UnaryOperation
+from dmlc.ops.elementwise import GELU, UNARY, GeluAttributes, UnaryOperation
 from dmlc.ops.opaque import OPAQUE
-from dmlc.passes.decompose.decomposition import Decomposition, given, operand, operator_of
-from dmlc.passes.node_maker import Maker, composed_of
-from dmlc.passes.primitives import accumulated
+from dmlc.passes.decompose.decomposition import decomposes, given, operator_of
+from dmlc.passes.expressions import Sketch, Term
+from dmlc.passes.lowering import Lowered
 
 _DECLARED = tuple([op for op in UNARY if op.composed is not None])
 #: Forms of GELU, and whether each is the approximation.
@@ -21,27 +17,17 @@ _GELUS = {f"{MICROSOFT}.Gelu": "none", f"{MICROSOFT}.BiasGelu": "none", f"{MICRO
 _SWISHES = {"Swish": 1.0, f"{MICROSOFT}.QuickGelu": 1.702}
 
 
-class DecomposeElementwise(Decomposition):
+@decomposes(*[op.onnx for op in _DECLARED if op.onnx], *_GELUS, *_SWISHES, roots=(*_DECLARED, OPAQUE))
+def decompose_elementwise(e: Sketch, node: Node, x: Term, bias: Term | None = None) -> Lowered:
     """An elementwise function becomes the operations that its declaration writes it in."""
-
-    name = "decompose-elementwise"
-    roots: ClassVar[tuple[Operation, ...]] = (*_DECLARED, OPAQUE)
-    operators: ClassVar[tuple[str, ...]] = (*[op.onnx for op in _DECLARED if op.onnx], *_GELUS, *_SWISHES)
-
-    def parts(self, node: Node, make: Maker) -> Sequence[Value]:
-        kind, x = operator_of(node), node.operand(0)
-        dtype, bias = x.type.dtype, operand(node, 1)
-        if kind in _GELUS and bias is not None:
-            x = make(ADD, x, bias)
-
-        def compute(wide: Value) -> Value:
-            if kind in _SWISHES:
-                alpha = given(node, "alpha", _SWISHES[kind])
-                inner = wide if alpha == 1 else make(MUL, wide, make.constant(alpha, wide.type.dtype))
-                return make(MUL, wide, make(SIGMOID, inner))
-            if kind in _GELUS:
-                return composed_of(make, GELU, wide, GeluAttributes(approximate=_GELUS[kind]))
-            assert isinstance(node.op, UnaryOperation)
-            return composed_of(make, node.op, wide, node.attributes)
-
-        return [accumulated(make, x, compute, dtype)]
+    kind, dtype = operator_of(node), x.dtype
+    if kind in _GELUS and bias is not None:
+        x = x + bias
+    x = x.widened()
+    if kind in _SWISHES:
+        alpha = given(node, "alpha", _SWISHES[kind])
+        return (x * e.sigmoid(x if alpha == 1 else x * alpha)).cast(dtype)
+    if kind in _GELUS:
+        return e.composed(GELU, x, GeluAttributes(approximate=_GELUS[kind])).cast(dtype)
+    assert isinstance(node.op, UnaryOperation)
+    return e.composed(node.op, x, node.attributes).cast(dtype)

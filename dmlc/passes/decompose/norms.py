@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
-from dmlc.ir import Dim, DType, Node, Operation, Value, floordiv, product
+from dmlc.ir import Dim, Node, floordiv, product
 from dmlc.onnx_schema.domains import MICROSOFT
-from dmlc.ops.binary import ADD, DIV, MUL, SUB
-from dmlc.ops.elementwise import RECIPROCAL, SIGMOID, SQRT
-from dmlc.ops.move import TRANSPOSE, TransposeAttributes
 from dmlc.ops.normalize import LAYER_NORM, LP_NORM, RMS_NORM, LpNormAttributes, NormAttributes
 from dmlc.ops.opaque import OPAQUE
-from dmlc.passes.decompose.decomposition import Decomposition, given, operand, operator_of
-from dmlc.passes.node_maker import Maker
-from dmlc.passes.primitives import accumulated, centred, deviation, lp_norm, normalized
+from dmlc.passes.decompose.decomposition import decomposes, given, operand, operator_of
+from dmlc.passes.expressions import Sketch, Term
+from dmlc.passes.lowering import Lowered
+from dmlc.passes.primitives import centred, deviation, lp_norm, normalized
 from dmlc.passes.rewrite import Miss
 
 _SKIP, _SKIP_SIMPLIFIED = f"{MICROSOFT}.SkipLayerNormalization", f"{MICROSOFT}.SkipSimplifiedLayerNormalization"
@@ -24,49 +21,41 @@ _SKIP_EPSILON = 1e-12
 _F32 = 1
 
 
-class DecomposeLayerNorm(Decomposition):
+@decomposes(
+    "LayerNormalization",
+    "RMSNormalization",
+    "SimplifiedLayerNormalization",
+    *_SKIP_BIAS,
+    roots=(LAYER_NORM, RMS_NORM, OPAQUE),
+)
+def decompose_layer_norm(e: Sketch, node: Node, x: Term, *more: Term | None) -> Lowered:
     """A layer or RMS normalization becomes means, a root and a quotient, with its scale and bias.
 
     The variance is the mean of squares of what is left of the mean, not a difference of means, which loses digits. A
     skip is added first. f16 is computed in f32, as the operators do.
     """
-
-    name = "decompose-layer-norm"
-    roots: ClassVar[tuple[Operation, ...]] = (LAYER_NORM, RMS_NORM, OPAQUE)
-    operators: ClassVar[tuple[str, ...]] = (
-        "LayerNormalization",
-        "RMSNormalization",
-        "SimplifiedLayerNormalization",
-        *_SKIP_BIAS,
-    )
-
-    def why_not(self, node: Node) -> Miss | None:
-        if node.op is OPAQUE and given(node, "stash_type", _F32) != _F32:
-            return Miss("its statistics are not f32")
-        return None
-
-    def parts(self, node: Node, make: Maker) -> Sequence[Value]:
-        kind = operator_of(node)
-        is_skip, is_simple = kind in _SKIP_BIAS, "Simplified" in kind or node.op is RMS_NORM or kind[:3] == "RMS"
-        x, dtype = node.operand(0), node.results[0].type.dtype
-        axis, epsilon = _record(node, _SKIP_EPSILON if is_skip else 1e-5)
-        first = 2 if is_skip else 1
-        if is_skip:
-            for other in (operand(node, _SKIP_BIAS[kind]), operand(node, 1)):
-                x = x if other is None else make(ADD, x, other)
-        axes, home = tuple(range(axis, x.type.rank)), x.type.dtype.accumulator
-        rest, mean = make.cast(x, home), None
-        if not is_simple:
-            rest, mean = centred(make, rest, axes)
-        spread = deviation(make, rest, axes, epsilon)
-        out = make(MUL, make(DIV, rest, spread), make.cast(node.operand(first), home))
-        bias = None if is_simple else operand(node, first + 1)
-        out = out if bias is None else make(ADD, out, make.cast(bias, home))
-        others = [v.uses for v in node.results[1:]]
-        inverse = make(RECIPROCAL, spread) if any(others) else spread
-        if is_simple and not is_skip:
-            return [make.cast(out, dtype), inverse][: len(node.results)]
-        return [make.cast(out, dtype), inverse if mean is None else mean, inverse, x][: len(node.results)]
+    if node.op is OPAQUE and given(node, "stash_type", _F32) != _F32:
+        return Miss("its statistics are not f32")
+    kind = operator_of(node)
+    is_skip, is_simple = kind in _SKIP_BIAS, "Simplified" in kind or node.op is RMS_NORM or kind[:3] == "RMS"
+    axis, epsilon = _record(node, _SKIP_EPSILON if is_skip else 1e-5)
+    if is_skip:
+        for other in (operand(more, _SKIP_BIAS[kind] - 1), more[0]):
+            x = x if other is None else x + other
+        more = more[1:]
+    axes, rest, mean = range(axis, x.rank), x.widened(), None
+    if not is_simple:
+        rest, mean = centred(e, rest, axes)
+    spread = deviation(e, rest, axes, epsilon)
+    scale, bias = more[0], None if is_simple else operand(more, 1)
+    assert scale is not None
+    out = rest / spread * scale.cast(rest.dtype)
+    out = out if bias is None else out + bias.cast(rest.dtype)
+    inverse = e.reciprocal(spread) if any(v.uses for v in node.results[1:]) else spread
+    out = out.cast(node.results[0].type.dtype)
+    if is_simple and not is_skip:
+        return [out, inverse][: len(node.results)]
+    return [out, inverse if mean is None else mean, inverse, x][: len(node.results)]
 
 
 def _record(node: Node, epsilon: float) -> tuple[int, float]:
@@ -83,112 +72,73 @@ _GROUP = f"{MICROSOFT}.GroupNorm"
 _CHANNEL_OPSET = 21
 
 
-class DecomposeChannelNorm(Decomposition):
+@decomposes("InstanceNormalization", "GroupNormalization", _GROUP)
+def decompose_channel_norm(e: Sketch, node: Node, x: Term, scale: Term, bias: Term) -> Lowered:
     """A normalization of each channel, or group of channels, becomes means, a root and a quotient.
 
     The scale and the bias belong to the channels, or, of GroupNormalization up to opset 20, of the groups.
     """
-
-    name = "decompose-channel-norm"
-    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
-    operators: ClassVar[tuple[str, ...]] = ("InstanceNormalization", "GroupNormalization", _GROUP)
-
-    def why_not(self, node: Node) -> Miss | None:
-        rank = node.operand(0).type.rank
-        if rank < 3:
-            return Miss("its operand has {0} axes", (rank,))
-        if given(node, "stash_type", _F32) != _F32:
-            return Miss("its statistics are not f32")
-        if any(v.uses for v in node.results[1:]):
-            return Miss("its further results are used")
-        return None
-
-    def parts(self, node: Node, make: Maker) -> Sequence[Value]:
-        kind, x = operator_of(node), node.operand(0)
-        groups = given(node, "groups" if kind == _GROUP else "num_groups", None)
-        is_last = kind == _GROUP and bool(given(node, "channels_last", 1))
-        dtype, rank = x.type.dtype, x.type.rank
-        epsilon = given(node, "epsilon", 1e-5)
-        if is_last:
-            x = make(TRANSPOSE, x, attributes=TransposeAttributes(perm=(0, rank - 1, *range(1, rank - 1))))
-        home = dtype.accumulator
-        out = _by_groups(make, make.cast(x, home), groups, node, home, epsilon)
-        if kind == _GROUP and given(node, "activation", 0):
-            out = make(MUL, out, make(SIGMOID, out))
-        out = make.cast(out, dtype)
-        if is_last:
-            out = make(TRANSPOSE, out, attributes=TransposeAttributes(perm=(0, *range(2, rank), 1)))
-        return [out]
-
-
-def _by_groups(make: Maker, x: Value, groups: int | None, node: Node, home: DType, epsilon: float) -> Value:
-    """The normalized value with its scale and bias, which belong to the channels, or to the groups (opset 18)."""
-    shape, (scale, bias) = x.shape, [make.cast(node.operand(i), home) for i in (1, 2)]
+    kind, rank, dtype = operator_of(node), x.rank, x.dtype
+    if rank < 3:
+        return Miss("its operand has {0} axes", (rank,))
+    if given(node, "stash_type", _F32) != _F32:
+        return Miss("its statistics are not f32")
+    if any(v.uses for v in node.results[1:]):
+        return Miss("its further results are used")
+    groups, epsilon = given(node, "groups" if kind == _GROUP else "num_groups", None), given(node, "epsilon", 1e-5)
+    is_last = kind == _GROUP and bool(given(node, "channels_last", 1))
+    if is_last:
+        x = e.transpose(x, perm=(0, rank - 1, *range(1, rank - 1)))
+    x = x.widened()
+    factors = [v.cast(x.dtype) for v in (scale, bias)]
     if groups is None:
-        out = normalized(make, x, range(2, len(shape)), epsilon)
-        return _affine(make, out, scale, bias)
-    is_by_group = operator_of(node) != _GROUP and make.rewriter.graph.opset < _CHANNEL_OPSET
-    grouped: tuple[Dim, ...] = (shape[0], groups, floordiv(product(shape[1:]), groups))
-    out = normalized(make, make.reshape(x, grouped), (2,), epsilon)
-    if is_by_group:
-        return make.reshape(_affine(make, out, scale, bias), shape)
-    return _affine(make, make.reshape(out, shape), scale, bias)
+        out = _affine(normalized(e, x, range(2, rank), epsilon), factors)
+    else:
+        grouped: tuple[Dim, ...] = (x.shape[0], groups, floordiv(product(x.shape[1:]), groups))
+        out = normalized(e, x.reshape(grouped), (2,), epsilon)
+        is_by_group = kind != _GROUP and e.graph.opset < _CHANNEL_OPSET
+        out = _affine(out, factors).reshape(x.shape) if is_by_group else _affine(out.reshape(x.shape), factors)
+    if kind == _GROUP and given(node, "activation", 0):
+        out = out * e.sigmoid(out)
+    out = out.cast(dtype)
+    return e.transpose(out, perm=(0, *range(2, rank), 1)) if is_last else out
 
 
-def _affine(make: Maker, x: Value, scale: Value, bias: Value) -> Value:
+def _affine(x: Term, factors: Sequence[Term]) -> Term:
     """The value times a scale plus a bias along the axis 1."""
-    wide = [make.reshape(v, (v.shape[0], *[1] * (x.type.rank - 2))) for v in (scale, bias)]
-    return make(ADD, make(MUL, x, wide[0]), wide[1])
+    scale, bias = (_by_channel(v, x.rank) for v in factors)
+    return x * scale + bias
 
 
-class DecomposeBatchNorm(Decomposition):
+def _by_channel(x: Term, rank: int) -> Term:
+    return x.reshape((x.shape[0], *[1] * (rank - 2)))
+
+
+@decomposes("BatchNormalization")
+def decompose_batch_norm(e: Sketch, node: Node, x: Term, *factors: Term) -> Lowered:
     """A BatchNormalization of inference becomes a product and a sum with numbers of each channel."""
-
-    name = "decompose-batch-norm"
-    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
-    operators: ClassVar[tuple[str, ...]] = ("BatchNormalization",)
-
-    def why_not(self, node: Node) -> Miss | None:
-        if given(node, "training_mode", 0) or any(v.uses for v in node.results[1:]):
-            return Miss("it trains")
-        if given(node, "spatial", 1) != 1 or node.operand(0).type.rank < 2:
-            return Miss("it is not by channel")
-        return None
-
-    def parts(self, node: Node, make: Maker) -> Sequence[Value]:
-        x, dtype = node.operand(0), node.results[0].type.dtype
-        home = x.type.dtype.accumulator
-        scale, bias, mean, variance = [
-            make.reshape(make.cast(node.operand(i), home), (node.operand(i).shape[0], *[1] * (x.type.rank - 2)))
-            for i in range(1, 5)
-        ]
-        spread = make(SQRT, make(ADD, variance, make.constant(given(node, "epsilon", 1e-5), home)))
-        factor = make(DIV, scale, spread)
-        offset = make(SUB, bias, make(MUL, mean, factor))
-        return [make.cast(make(ADD, make(MUL, make.cast(x, home), factor), offset), dtype)]
+    if given(node, "training_mode", 0) or any(v.uses for v in node.results[1:]):
+        return Miss("it trains")
+    if given(node, "spatial", 1) != 1 or x.rank < 2:
+        return Miss("it is not by channel")
+    wide = x.widened()
+    scale, bias, mean, variance = (_by_channel(v.cast(wide.dtype), x.rank) for v in factors)
+    factor = scale / e.sqrt(variance + given(node, "epsilon", 1e-5))
+    offset = bias - mean * factor
+    return (wide * factor + offset).cast(node.results[0].type.dtype)
 
 
 #: ONNX's definition of MeanVarianceNormalization adds it to the deviation.
 _MVN_EPSILON = 1e-9
 
 
-class DecomposeAxesNorm(Decomposition):
+@decomposes("LpNormalization", "MeanVarianceNormalization", roots=(LP_NORM, OPAQUE))
+def decompose_axes_norm(e: Sketch, node: Node, x: Term) -> Lowered:
     """A mean-variance normalization, or a division by an Lp norm, becomes its means, or its norm, and a quotient."""
-
-    name = "decompose-axes-norm"
-    roots: ClassVar[tuple[Operation, ...]] = (LP_NORM, OPAQUE)
-    operators: ClassVar[tuple[str, ...]] = ("LpNormalization", "MeanVarianceNormalization")
-
-    def parts(self, node: Node, make: Maker) -> Sequence[Value]:
-        if node.op is LP_NORM:
-            a = node.attributes_as(LpNormAttributes)
-            return [accumulated(make, node.operand("x"), lambda x: lp_norm(make, x, a.axis, a.p))]
-        rank = node.operand(0).type.rank
-        axes = sorted({int(axis) % rank for axis in given(node, "axes", (0, 2, 3))})
-
-        def compute(x: Value) -> Value:
-            rest, _ = centred(make, x, axes)
-            spread = make(ADD, deviation(make, rest, axes, 0.0), make.constant(_MVN_EPSILON, x.type.dtype))
-            return make(DIV, rest, spread)
-
-        return [accumulated(make, node.operand(0), compute)]
+    wide = x.widened()
+    if node.op is LP_NORM:
+        a = node.attributes_as(LpNormAttributes)
+        return lp_norm(e, wide, a.axis, a.p).cast(x.dtype)
+    axes = sorted({int(axis) % x.rank for axis in given(node, "axes", (0, 2, 3))})
+    rest, _ = centred(e, wide, axes)
+    return (rest / (deviation(e, rest, axes, 0.0) + _MVN_EPSILON)).cast(x.dtype)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dmlc.diagnostics.catalogue import targets as codes
-from dmlc.ir import Attributes, Dim, DimTable, Inference, Operation, OpError, TensorType, Value
+from dmlc.ir import Attributes, Dim, DimTable, Inference, Node, Operation, OpError, TensorType, Value
 from dmlc.ir.dtype import f64
 from dmlc.onnx_schema.reshapes import ALLOWZERO_OPSET, copied_sizes
-from dmlc.ops.binary import ADD, DIV, MAX, MIN, MUL, SUB
+from dmlc.ops.binary import ADD, DIV, MUL, SUB
 from dmlc.ops.choose import ClipAttributes
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
-from dmlc.passes.node_maker import Maker
+from dmlc.passes.expressions import Sketch, Term
 
 #: Operations of two operands that are one operator of ONNX.
 _OPERATORS = {ADD: "Add", SUB: "Sub", MUL: "Mul", DIV: "Div", MATMUL: "MatMul"}
@@ -21,36 +21,41 @@ _OPERATORS = {ADD: "Add", SUB: "Sub", MUL: "Mul", DIV: "Div", MATMUL: "MatMul"}
 _CLIP_OPSET = 12
 
 
-class PartMaker(Maker):
-    """Makes sums and products whose sizes the decomposed operator demands to fit, though nothing proves it.
+class OpenSketch(Sketch):
+    """Drafts sums and products whose sizes the decomposed operator demands to fit, though nothing proves it.
 
     Sizes of different names are not proved equal, so the language refuses the operands. The node is then ONNX's
     operator as it is, as an imported model has it: run time checks the sizes, as it does for the decomposed operator.
+    No kernel counts: all is primitive.
     """
 
     __slots__ = ()
 
-    def __call__(self, op: Operation, *operands: Value, attributes: Attributes | None = None) -> Value:
-        is_old = self.rewriter.graph.opset < _CLIP_OPSET
-        if is_old and isinstance(attributes, ClipAttributes) and operands[0].type.dtype is f64:
-            return self._clipped(operands[0], attributes)
+    def add_node(self, op: Operation, operands: Sequence[Value | None], attributes: Attributes | None = None) -> Node:
+        if self.graph.opset < _CLIP_OPSET and isinstance(attributes, ClipAttributes):
+            x = operands[0]
+            if x is not None and x.type.dtype is f64:  # ONNX Runtime's older kernels of Clip do not take it
+                return self._clipped(Term(self, x), attributes)
         try:
-            return super().__call__(op, *operands, attributes=attributes)
+            return super().add_node(op, operands, attributes)
         except OpError:
             if op not in _OPERATORS:
                 raise
-        types = _fitted(self.rewriter.graph.dims, op, *[value.type for value in operands])
-        record = OpaqueAttributes(op_type=_OPERATORS[op], types=tuple(types))
-        return super().__call__(OPAQUE, *operands, attributes=record)
+        types = _fitted(self.graph.dims, op, *[value.type for value in operands if value is not None])
+        return super().add_node(OPAQUE, operands, OpaqueAttributes(op_type=_OPERATORS[op], types=tuple(types)))
 
-    def _clipped(self, x: Value, bounds: ClipAttributes) -> Value:
-        """A clip by a maximum and a minimum: ONNX Runtime's older kernels of Clip do not take f64."""
-        low, high = (self.constant(bound, x.type.dtype) for bound in (bounds.min, bounds.max))
-        return self(MIN, self(MAX, x, low), high)
+    def _clipped(self, x: Term, bounds: ClipAttributes) -> Node:
+        """A clip by a maximum and a minimum."""
+        made = self.smaller(self.larger(x, bounds.min), bounds.max).value.producer
+        assert made is not None
+        return made
+
+    def log_sum(self, x: Term, axes: Sequence[int]) -> Term:
+        return self.log(self.sum(x, axes))
 
     def reshape(self, value: Value, shape: Sequence[Dim]) -> Value:
         """The value in that shape. Raises ``OpError`` E0501 for one that no Reshape of the opset can state."""
-        graph, want = self.rewriter.graph, tuple(shape)
+        graph, want = self.graph, tuple(shape)
         is_old = graph.opset < ALLOWZERO_OPSET and 0 not in want
         if is_old and copied_sizes(graph.dims, graph.opset, value.shape, want) is None:
             sizes = ", ".join(map(str, want))

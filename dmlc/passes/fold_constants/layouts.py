@@ -33,7 +33,7 @@ from dmlc.ops.move import (
     TransposeAttributes,
 )
 from dmlc.ops.opaque import OPAQUE, attribute_of, is_opaque
-from dmlc.passes.layouts import is_unit, ones_between, plainest, reshape_ones
+from dmlc.passes.layouts import is_unit, ones_between, plainest
 from dmlc.passes.patterns import made_by
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 
@@ -135,7 +135,7 @@ class ReshapeChain(Rule[ChainMatch]):
             both = sorted({*first, *(left[a] for a in root.attributes_as(AxesAttributes).axes)})
             return [rewriter.add(SQUEEZE, [x], AxesAttributes(axes=tuple(both)))]
         if RESHAPE not in (root.op, inner.op):
-            return [reshape_ones(rewriter, x, root.result.shape)]
+            return [rewriter.with_ones(x, root.result.shape)]
         shape = plainest(rewriter.graph, x.shape, root.result.shape)
         return [x if shape == x.shape else rewriter.add(RESHAPE, [x], ReshapeAttributes(shape=shape))]
 

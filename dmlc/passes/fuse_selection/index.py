@@ -21,7 +21,7 @@ from dmlc.ops.move import (
 from dmlc.ops.reduce import ReduceAttributes
 from dmlc.ops.select import ARGMAX, ARGMIN, EXTREME_OF, HARDMAX, ArgAttributes, HardmaxAttributes
 from dmlc.passes.fuse_selection.selections import name_of, through_index_cast, why_no_extreme
-from dmlc.passes.layouts import is_unit, reshape_ones
+from dmlc.passes.layouts import is_unit
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
 from dmlc.passes.patterns import made_by
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
@@ -73,7 +73,7 @@ class GatherAtArg(Rule[_GatheredArgMatch]):
         a = search.attributes_as(ArgAttributes)
         record = ReduceAttributes(axes=a.axes, keepdims=a.keepdims)
         found = rewriter.add(EXTREME_OF[search.op], [search.operand("x")], record)
-        return [reshape_ones(rewriter, found, root.result.shape)]
+        return [rewriter.with_ones(found, root.result.shape)]
 
 
 _MOVES = (*RESHAPES, TRANSPOSE)

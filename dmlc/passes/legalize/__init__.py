@@ -6,18 +6,17 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from dmlc.passes.legalize import integers, reductions, widen
-from dmlc.passes.legalize.widen import LegalRule
 from dmlc.passes.manager import PassContext
 from dmlc.passes.repair.absent import RULES as ABSENT_RULES
-from dmlc.passes.repair.elementwise import RemainderByDivision, TruthByComparison
+from dmlc.passes.repair.elementwise import remainder_by_division, truth_by_comparison
 from dmlc.passes.rewrite import RewritePass, Rule
 
 #: Special cases first: the table's rule raises where it finds nothing.
-_RULES: Sequence[type[LegalRule]] = (
+_RULES: Sequence[type[Rule[Any]]] = (
     *reductions.RULES,
     *integers.RULES,
-    *widen.RULES,
-    widen.WidenDtype,
+    widen.signed_indices,
+    widen.widen_dtype,
 )
 
 
@@ -38,5 +37,5 @@ class Legalize(RewritePass, frozen=True):
         if context.capabilities.table is None:
             return []
         # The other rules make remainders and casts to bool that the provider may have no kernel for, or a wrong one.
-        own: list[type[Rule[Any]]] = [RemainderByDivision, TruthByComparison, *ABSENT_RULES]
+        own: list[type[Rule[Any]]] = [remainder_by_division, truth_by_comparison, *ABSENT_RULES]
         return [*_RULES, *(own if context.capabilities.has_provider else ())]

@@ -2,141 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
-
 import numpy as np
 
-from dmlc.ir import DType, Graph, Node, Operation, Tensor, Value
+from dmlc.ir import DType, Node, Tensor
 from dmlc.ir.dtype import bool_, i32, i64, u64
-from dmlc.ops.binary import (
-    ADD,
-    AND,
-    DIV,
-    EQUAL,
-    FLOORDIV,
-    LESS,
-    MAX,
-    MIN,
-    MOD,
-    MUL,
-    NOT_EQUAL,
-    OR,
-    POW,
-    SUB,
-    XOR,
-)
-from dmlc.ops.choose import CLIP, WHERE, ClipAttributes
-from dmlc.ops.constant import constant_of
-from dmlc.ops.elementwise import NEG, NOT, RELU, SIGN
+from dmlc.ops.binary import AND, DIV, FLOORDIV, MAX, MIN, MOD, OR, POW, XOR
+from dmlc.ops.choose import CLIP, ClipAttributes
+from dmlc.ops.elementwise import NOT, RELU, SIGN
 from dmlc.ops.literals import attribute_array
-from dmlc.ops.matmul import MATMUL
-from dmlc.ops.move import UNSQUEEZE, NewAxesAttributes
-from dmlc.passes.intervals import RangedRule
-from dmlc.passes.legalize.widen import LegalRule
-from dmlc.passes.node_maker import Maker, dtype_of
+from dmlc.passes.expressions import Sketch, Term
+from dmlc.passes.legalize.widen import is_of_program
+from dmlc.passes.lowering import KEEP, Lowered, lowers
 
 
-class ReluAsMax(LegalRule):
+@lowers(RELU, offered=is_of_program)
+def relu_as_max(e: Sketch, node: Node, x: Term) -> Lowered:
     """Relu becomes max with 0 where its kernel does not take the dtype, and max has one or nothing wider is exact."""
-
-    name = "relu-as-max"
-    roots: ClassVar[tuple[Operation, ...]] = (RELU,)
-
-    def wants(self, node: Node, graph: Graph) -> bool:
-        dtype = dtype_of(node)
-        home = self.capabilities.compute_dtype(RELU, dtype)
-        return home is None or (home is not dtype and self.capabilities.has_kernel(MAX, dtype))
-
-    def make(self, node: Node, make: Maker) -> Value:
-        return make(MAX, node.operand("x"), make.constant(0, dtype_of(node)))
+    home = e.target.compute_dtype(RELU, x.dtype)
+    is_max = home is None or (home is not x.dtype and e.target.has_kernel(MAX, x.dtype))
+    return e.larger(x, 0) if is_max else KEEP
 
 
-class ExtremeBySelect(LegalRule):
+@lowers(MIN, MAX, offered=is_of_program)
+def extreme_by_select(e: Sketch, node: Node, a: Term, b: Term) -> Lowered:
     """Max and Min of integers become a comparison and a selection.
 
     Max and Min of i64 are wrong on ONNX Runtime's CPU provider, and integers have none below opset 12; comparisons are
     right.
     """
-
-    name = "extreme-by-select"
-    roots: ClassVar[tuple[Operation, ...]] = (MIN, MAX)
-
-    def wants(self, node: Node, graph: Graph) -> bool:
-        return self.capabilities.compute_dtype(node.op, dtype_of(node)) is None
-
-    def make(self, node: Node, make: Maker) -> Value:
-        a, b = node.operand("a"), node.operand("b")
-        smaller = make(LESS, a, b) if node.op is MIN else make(LESS, b, a)
-        return make(WHERE, smaller, a, b)
+    if e.target.compute_dtype(node.op, a.dtype) is not None:
+        return KEEP
+    return e.where(a < b if node.op is MIN else b < a, a, b)
 
 
-class SignBySelect(LegalRule):
+@lowers(SIGN, offered=is_of_program)
+def sign_by_select(e: Sketch, node: Node, x: Term) -> Lowered:
     """Sign of i64 becomes comparisons, as the kernel of ONNX Runtime's CPU provider compares it wrongly."""
-
-    name = "sign-by-select"
-    roots: ClassVar[tuple[Operation, ...]] = (SIGN,)
-
-    def wants(self, node: Node, graph: Graph) -> bool:
-        return self.capabilities.compute_dtype(SIGN, dtype_of(node)) is None
-
-    def make(self, node: Node, make: Maker) -> Value:
-        x, dtype = node.operand("x"), dtype_of(node)
-        zero = make.constant(0, dtype)
-        above = make.cast(make(LESS, zero, x), dtype)
-        return make(WHERE, make(LESS, x, zero), make.constant(-1, dtype), above)
+    if e.target.compute_dtype(SIGN, x.dtype) is not None:
+        return KEEP
+    return e.where(x < 0, -1, (x > 0).cast(x.dtype))
 
 
-class ClipAsExtremes(LegalRule):
+@lowers(CLIP, offered=is_of_program)
+def clip_as_extremes(e: Sketch, node: Node, x: Term) -> Lowered:
     """Clip becomes Max and Min where the kernel lacks the dtype.
 
     It takes no f64 and no integers below opset 12, and is wrong for i64 as Max and Min are.
     """
-
-    name = "clip-as-extremes"
-    roots: ClassVar[tuple[Operation, ...]] = (CLIP,)
-
-    def wants(self, node: Node, graph: Graph) -> bool:
-        return self.capabilities.compute_dtype(CLIP, dtype_of(node)) is None
-
-    def make(self, node: Node, make: Maker) -> Value:
-        a, dtype = node.attributes_as(ClipAttributes), dtype_of(node)
-        out = node.operand("x")
-        for op, bound in ((MAX, a.min), (MIN, a.max)):
-            if bound is not None:
-                out = make(op, out, make.constant(attribute_array(bound, dtype, None), dtype))
-        return out
+    if e.target.compute_dtype(CLIP, x.dtype) is not None:
+        return KEEP
+    a = node.attributes_as(ClipAttributes)
+    for limit, bound in ((e.larger, a.min), (e.smaller, a.max)):
+        if bound is not None:
+            x = limit(x, attribute_array(bound, x.dtype, None))
+    return x
 
 
-class GuardDivision(RangedRule, LegalRule):
+@lowers(DIV, MOD, offered=is_of_program)
+def guard_division(e: Sketch, node: Node, a: Term, b: Term) -> Lowered:
     """An integer division that could trap the process gets a divisor that cannot: by zero, or of the lowest by -1.
 
     The first is unspecified and the second wraps to itself. A divisor that is not a constant is kept from both, and a
     divisor that is never negative from the first.
     """
-
-    name = "guard-division"
-    roots: ClassVar[tuple[Operation, ...]] = (DIV, MOD)
-
-    def wants(self, node: Node, graph: Graph) -> bool:
-        dtype = dtype_of(node)
-        if not dtype.is_integer or self.name in node.history.rules:
-            return False
-        low, high = self.interval(node.operand("b"), graph)
-        return not (low >= 1 or high <= -2 or _is_safe(constant_of(node.operand("b")), dtype))
-
-    def make(self, node: Node, make: Maker) -> Value:
-        a, b, dtype = node.operand("a"), node.operand("b"), dtype_of(node)
-        bad = make(EQUAL, b, make.constant(0, dtype))
-        if not _traps(dtype):
-            # b + (b == 0): no kernel of Where is needed, which small types lack
-            return make(node.op, a, make(ADD, b, make.cast(bad, dtype)))
-        if self.interval(b, make.rewriter.graph)[0] >= 0:
-            return make(node.op, a, make(WHERE, bad, make.constant(1, dtype), b))
-        minus = make(EQUAL, b, make.constant(-1, dtype))
-        safe = make(WHERE, make(OR, bad, minus), make.constant(1, dtype), b)
-        out = make(node.op, a, safe)
-        return make(WHERE, minus, make(NEG, a), out) if node.op is DIV else out
+    if not a.dtype.is_integer or "guard-division" in node.history.rules:
+        return KEEP
+    low, high = e.interval(b)
+    if low >= 1 or high <= -2 or _is_safe(b.data, a.dtype):
+        return KEEP
+    bad = e.equal(b, 0)
+    if not _traps(a.dtype):
+        # b + (b == 0): no kernel of Where is needed, which small types lack
+        return e(node.op, a, b + bad.cast(a.dtype))
+    if low >= 0:
+        return e(node.op, a, e.where(bad, 1, b))
+    minus = e.equal(b, -1)
+    out = e(node.op, a, e.where(bad | minus, 1, b))
+    return e.where(minus, -a, out) if node.op is DIV else out
 
 
 def _traps(dtype: DType) -> bool:
@@ -151,185 +93,132 @@ def _is_safe(divisor: Tensor | None, dtype: DType) -> bool:
     return not bool(np.any(array == 0)) and not (_traps(dtype) and bool(np.any(array == -1)))
 
 
-class FloorDivision(RangedRule, LegalRule):
+@lowers(FLOORDIV, offered=is_of_program)
+def floor_division(e: Sketch, node: Node, a: Term, b: Term) -> Lowered:
     """Floor division becomes the quotient that truncates, less one where it is not exact and the signs differ."""
-
-    name = "floor-division"
-    roots: ClassVar[tuple[Operation, ...]] = (FLOORDIV,)
-
-    def wants(self, node: Node, graph: Graph) -> bool:
-        return dtype_of(node).is_integer
-
-    def make(self, node: Node, make: Maker) -> Value:
-        dtype = dtype_of(node)
-        if dtype.kind == "uint":
-            return make(DIV, node.operand("a"), node.operand("b"))
-        is_positive = self.is_positive(node.operand("b"), make.rewriter.graph)
-        if is_positive and self.interval(node.operand("a"), make.rewriter.graph)[0] >= 0:
-            return make(DIV, node.operand("a"), node.operand("b"))
-        home = i64 if dtype is i64 else i32
-        a, b, zero = make.cast(node.operand("a"), home), make.cast(node.operand("b"), home), make.constant(0, home)
-        quotient = make(DIV, a, b)
-        rest = make(SUB, a, make(MUL, quotient, b))
-        below = make(LESS, rest, zero) if is_positive else _is_below(make, rest, b, zero)
-        return make.cast(make(SUB, quotient, make.cast(below, home)), dtype)
+    dtype = a.dtype
+    if not dtype.is_integer:
+        return KEEP
+    is_positive = e.interval(b)[0] >= 1
+    if dtype.kind == "uint" or (is_positive and e.interval(a)[0] >= 0):
+        return a / b
+    home = i64 if dtype is i64 else i32
+    a, b = a.cast(home), b.cast(home)
+    quotient = a / b
+    rest = a - quotient * b
+    below = rest < 0 if is_positive else _is_below(e, rest, b)
+    return (quotient - below.cast(home)).cast(dtype)
 
 
-def _is_below(make: Maker, rest: Value, divisor: Value, zero: Value) -> Value:
+def _is_below(e: Sketch, rest: Term, divisor: Term) -> Term:
     """The truth of whether the quotient that truncates lies above the exact one: there is a rest, of the other sign."""
-    data = constant_of(divisor)
-    negative = None if data is None else data.array < 0
+    negative = None if divisor.data is None else divisor.data.array < 0
     if negative is None or negative.any() != negative.all():
-        sign = make(LESS, divisor, zero) if negative is None else make.constant(negative, bool_)
-        return make(AND, make(NOT_EQUAL, rest, zero), make(XOR, make(LESS, rest, zero), sign))
-    return make(LESS, zero, rest) if negative.any() else make(LESS, rest, zero)
+        sign = divisor < 0 if negative is None else e.number(negative, bool_)
+        return e.not_equal(rest, 0) & ((rest < 0) ^ sign)
+    return rest > 0 if negative.any() else rest < 0
 
 
-class IntegerPower(LegalRule):
+@lowers(POW, offered=is_of_program)
+def integer_power(e: Sketch, node: Node, base: Term, exponent: Term) -> Lowered:
     """A power of integers becomes repeated squaring, which wraps; the kernel goes through floats and loses bits.
 
     That of a model keeps the kernel where there is one: it also takes negative exponents, which nothing here defines.
     """
-
-    name = "integer-power"
-    roots: ClassVar[tuple[Operation, ...]] = (POW,)
-
-    def wants(self, node: Node, graph: Graph) -> bool:
-        data = constant_of(node.operand("b"))
-        # The provider has another operator for a constant of one element, which takes no integers (``pow-int``).
-        if self.capabilities.is_native(POW, dtype_of(node)) and (data is None or data.array.size != 1):
-            return False
-        if not dtype_of(node).is_integer or (node.origin is not None and graph.opset >= 12):
-            return False
-        # A rewrite may have made a model's node anew: it still takes negative exponents.
-        return graph.dims.least > 0 or (data is not None and bool((data.array >= 0).all()))
-
-    def make(self, node: Node, make: Maker) -> Value:
-        dtype = dtype_of(node)
-        home = i32 if dtype.bits <= 32 else i64  # both wrap, and both have every kernel that is needed
-        base, exponent = make.cast(node.operand("a"), home), node.operand("b")
-        data = constant_of(exponent)
-        if data is not None and data.array.size and bool(np.all(data.array == data.array.flat[0])):
-            power = _constant_power(make, base, int(data.array.flat[0]))
-            out = make.cast(power, dtype)
-            return (
-                out
-                if out.shape == node.result.shape
-                else make(MUL, out, make.constant(np.ones_like(data.array), dtype))
-            )
-        bits = dtype.bits - (dtype.kind == "int")
-        if data is not None:
-            bits = max([1, *[int(n).bit_length() for n in data.array.flat]])
-        if dtype.bits < 32:
-            exponent = make.cast(exponent, i32)
-        return make.cast(_power(make, base, exponent, bits), dtype)
+    data, dtype = exponent.data, base.dtype
+    # The provider has another operator for a constant of one element, which takes no integers (``pow-int``).
+    if e.target.is_native(POW, dtype) and (data is None or data.array.size != 1):
+        return KEEP
+    if not dtype.is_integer or (node.origin is not None and e.graph.opset >= 12):
+        return KEEP
+    # A rewrite may have made a model's node anew: it still takes negative exponents.
+    if e.graph.dims.least == 0 and (data is None or not (data.array >= 0).all()):
+        return KEEP
+    wide = base.cast(i32 if dtype.bits <= 32 else i64)  # both wrap, and both have every kernel that is needed
+    if data is not None and data.array.size and bool(np.all(data.array == data.array.flat[0])):
+        out = _constant_power(wide, int(data.array.flat[0])).cast(dtype)
+        return out if out.shape == node.result.shape else out * np.ones_like(data.array)
+    bits = dtype.bits - (dtype.kind == "int")
+    if data is not None:
+        bits = max([1, *[int(n).bit_length() for n in data.array.flat]])
+    return _power(e, wide, exponent.cast(i32) if dtype.bits < 32 else exponent, bits).cast(dtype)
 
 
-def _constant_power(make: Maker, base: Value, exponent: int) -> Value:
+def _constant_power(base: Term, exponent: int) -> Term:
     """By squaring; the exponent is not negative (a negative constant is refused where the call is read)."""
-    out: Value | None = None
+    out: Term | None = None
     while exponent > 0:
         if exponent & 1:
-            out = base if out is None else make(MUL, out, base)
+            out = base if out is None else out * base
         exponent >>= 1
         if exponent:
-            base = _square(make, base)
-    if out is None:
-        one = make.constant(1, base.type.dtype)
-        return make(ADD, make(MUL, base, make.constant(0, base.type.dtype)), one)
-    return out
+            base = _square(base)
+    return base * 0 + 1 if out is None else out
 
 
-def _square(make: Maker, base: Value) -> Value:
+def _square(base: Term) -> Term:
     """The square, which wraps; of a constant a constant: the device would compute it again in each run."""
-    data = constant_of(base)
-    return make(MUL, base, base) if data is None else make.constant(np.square(data.array), base.type.dtype)
+    return base * base if base.data is None else base.builder.number(np.square(base.data.array), base.dtype)
 
 
-def _power(make: Maker, base: Value, exponent: Value, bits: int) -> Value:
-    one = make.constant(1, base.type.dtype)
-    two = make.constant(2, exponent.type.dtype)
-    out: Value | None = None
+def _power(e: Sketch, base: Term, exponent: Term, bits: int) -> Term:
+    out: Term | None = None
     for step in range(bits):
-        factor = make(WHERE, make.cast(make(MOD, exponent, two), bool_), base, one)
-        out = factor if out is None else make(MUL, out, factor)
+        factor = e.where((exponent % 2).cast(bool_), base, 1)
+        out = factor if out is None else out * factor
         if step + 1 < bits:
-            exponent = make(DIV, exponent, two)
-            base = _square(make, base)
+            exponent, base = exponent / 2, _square(base)
     assert out is not None
     return out
 
 
-class NotByArithmetic(LegalRule):
+@lowers(NOT, offered=is_of_program)
+def not_by_arithmetic(e: Sketch, node: Node, x: Term) -> Lowered:
     """BitwiseNot below opset 18 becomes the number with all bits set, less x."""
-
-    name = "not-by-arithmetic"
-    roots: ClassVar[tuple[Operation, ...]] = (NOT,)
-
-    def wants(self, node: Node, graph: Graph) -> bool:
-        return dtype_of(node).is_integer and not self.capabilities.takes("BitwiseNot", dtype_of(node))
-
-    def make(self, node: Node, make: Maker) -> Value:
-        dtype = dtype_of(node)
-        ones = dtype.highest if dtype.kind == "uint" else -1
-        return make(SUB, make.constant(ones, dtype), node.operand("x"))
+    if not x.dtype.is_integer or e.target.takes("BitwiseNot", x.dtype):
+        return KEEP
+    return (x.dtype.highest if x.dtype.kind == "uint" else -1) - x
 
 
-class BitsByArithmetic(LegalRule):
+@lowers(AND, OR, XOR, offered=is_of_program)
+def bits_by_arithmetic(e: Sketch, node: Node, a: Term, b: Term) -> Lowered:
     """BitwiseAnd, Or and Xor below opset 18 become arithmetic.
 
     The bits are taken apart along a new last axis, combined and put together again, all in u64, which has the kernels.
+    ``x & (2^k - 1)`` is a remainder.
     """
-
-    name = "bits-by-arithmetic"
-    roots: ClassVar[tuple[Operation, ...]] = (AND, OR, XOR)
-
-    def wants(self, node: Node, graph: Graph) -> bool:
-        return dtype_of(node).is_integer and not self.capabilities.takes("BitwiseAnd", dtype_of(node))
-
-    def make(self, node: Node, make: Maker) -> Value:
-        dtype = dtype_of(node)
-        masked = _low_bits(make, node) if node.op is AND else None
-        if masked is not None:
-            return masked
-        powers = make.constant(np.left_shift(np.uint64(1), np.arange(dtype.bits, dtype=np.uint64)), u64)
-        two = make.constant(2, u64)
-        a, b = [self._bits(make, node.operand(i), powers, two) for i in (0, 1)]
-        if node.op is AND:
-            bits = make(MUL, a, b)
-        elif node.op is OR:
-            bits = make(SUB, make(ADD, a, b), make(MUL, a, b))
-        else:
-            bits = make(MOD, make(ADD, a, b), two)
-        return make.cast(make(MATMUL, bits, powers), dtype)
-
-    def _bits(self, make: Maker, value: Value, powers: Value, two: Value) -> Value:
-        last = NewAxesAttributes(axes=(value.type.rank,))
-        wide = make(UNSQUEEZE, make.cast(value, u64), attributes=last)
-        return make(MOD, make(DIV, wide, powers), two)
+    dtype = a.dtype
+    if not dtype.is_integer or e.target.takes("BitwiseAnd", dtype):
+        return KEEP
+    for x, mask in ((a, b), (b, a)):
+        size = _size_of_mask(mask)
+        if node.op is AND and x.data is None and 1 < size <= dtype.highest:
+            return x % size
+    powers = np.left_shift(np.uint64(1), np.arange(dtype.bits, dtype=np.uint64))
+    bits = [e.unsqueeze(x.cast(u64), axes=(x.rank,)) / powers % 2 for x in (a, b)]
+    both = bits[0] * bits[1]
+    if node.op is not AND:
+        total = bits[0] + bits[1]
+        both = total - both if node.op is OR else total % 2
+    return e.matmul(both, e.number(powers, u64)).cast(dtype)
 
 
-def _low_bits(make: Maker, node: Node) -> Value | None:
-    """``x & (2^k - 1)`` as a remainder; None for other masks."""
-    for mask, x in ((node.operand("b"), node.operand("a")), (node.operand("a"), node.operand("b"))):
-        data = constant_of(mask)
-        if data is None or data.array.ndim or constant_of(x) is not None:
-            continue
-        size = int(data.array) + 1
-        dtype = dtype_of(node)
-        if size > 1 and size & (size - 1) == 0 and size <= dtype.highest:
-            return make(MOD, x, make.constant(size, dtype))
-    return None
+def _size_of_mask(mask: Term) -> int:
+    """One more than a constant mask of all low bits; 0 for another."""
+    if mask.data is None or mask.data.array.ndim:
+        return 0
+    size = int(mask.data.array) + 1
+    return size if size & (size - 1) == 0 else 0
 
 
-RULES: Sequence[type[LegalRule]] = (
-    ReluAsMax,
-    ExtremeBySelect,
-    SignBySelect,
-    ClipAsExtremes,
-    GuardDivision,
-    FloorDivision,
-    IntegerPower,
-    NotByArithmetic,
-    BitsByArithmetic,
+RULES = (
+    relu_as_max,
+    extreme_by_select,
+    sign_by_select,
+    clip_as_extremes,
+    guard_division,
+    floor_division,
+    integer_power,
+    not_by_arithmetic,
+    bits_by_arithmetic,
 )

@@ -9,16 +9,10 @@ integer matrix product.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
 
-from dmlc.ir import Dim, DType, Graph, Node, Operation, Value, product
+from dmlc.ir import Dim, Graph, Node, product
 from dmlc.ir.dtype import f64, i32, i64, u32, u64
-from dmlc.ops.binary import ADD, AND, DIV, FLOORDIV, LESS, MOD, MUL, NOT_EQUAL, SUB
 from dmlc.ops.choose import CAST
-from dmlc.ops.elementwise import ABS
-from dmlc.ops.index import FULL, GATHER_ELEMENTS, ONE_HOT, FullAttributes, IndexAttributes, OneHotAttributes
-from dmlc.ops.matmul import MATMUL
-from dmlc.ops.move import PAD, SLICE, SPLIT, PadAttributes, SliceAttributes, SplitAttributes
 from dmlc.ops.reduce import (
     REDUCE_L1,
     REDUCE_MAX,
@@ -29,323 +23,248 @@ from dmlc.ops.reduce import (
     REDUCE_SUM_SQUARE,
     ReduceAttributes,
 )
-from dmlc.ops.scan import CUMPROD, CUMSUM, ScanAttributes
-from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, TOP_K, ArgAttributes, HardmaxAttributes
-from dmlc.passes.legalize.widen import NARROW, LegalRule
-from dmlc.passes.node_maker import Maker, around, dtype_of, groups
-from dmlc.passes.rewrite import Match, Rewriter
+from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, TOP_K, HardmaxAttributes
+from dmlc.passes.expressions import Sketch, Term
+from dmlc.passes.legalize.widen import NARROW, is_for_cpu, is_of_program, is_promised_for_cpu
+from dmlc.passes.lowering import KEEP, Lowered, NodeRule, lowers
+from dmlc.passes.node_maker import around, groups
 
 
-class IntegerReduction(LegalRule):
-    """A rule for reductions of integers."""
-
-    keeps_promise = True
-    for_cpu = True
-
-    def wants(self, node: Node, graph: Graph) -> bool:
-        return dtype_of(node).is_integer
+def _axes(node: Node) -> tuple[int, ...]:
+    return node.attributes_as(ReduceAttributes).axes
 
 
-class SumOfParts(IntegerReduction):
+@lowers(REDUCE_L1, REDUCE_SUM_SQUARE, offered=is_promised_for_cpu)
+def sum_of_parts(e: Sketch, node: Node, x: Term) -> Lowered:
     """L1 and sum_square of integers become sums of elements that wrap by themselves."""
-
-    name = "sum-of-parts"
-    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_L1, REDUCE_SUM_SQUARE)
-
-    def make(self, node: Node, make: Maker) -> Value:
-        x = node.operand("x")
-        part = make(MUL, x, x) if node.op is REDUCE_SUM_SQUARE else x if dtype_of(node).kind == "uint" else make(ABS, x)
-        return make(REDUCE_SUM, part, attributes=node.attributes)
+    if not x.dtype.is_integer:
+        return KEEP
+    part = x * x if node.op is REDUCE_SUM_SQUARE else x if x.dtype.kind == "uint" else e.abs(x)
+    return e(REDUCE_SUM, part, attributes=node.attributes)
 
 
-class WrappingSum(LegalRule):
+@lowers(REDUCE_SUM, offered=is_promised_for_cpu)
+def wrapping_sum(e: Sketch, node: Node, x: Term) -> Lowered:
     """A sum of integers becomes products with ones, or another form, that wraps modulo 2^n on every runtime."""
-
-    name = "wrapping-sum"
-    keeps_promise = True
-    for_cpu = True
-    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_SUM,)
-
-    def wants(self, node: Node, graph: Graph) -> bool:
-        if not dtype_of(node).is_integer:
-            return False
-        # Sums of numbers of 32 bits stay far below 2^53, so the provider's sum is exact on the CPU too.
-        return not (self.capabilities.sums_on_provider and _is_narrow(node.operand("x")))
-
-    def make(self, node: Node, make: Maker) -> Value:
-        a, x, dtype = node.attributes_as(ReduceAttributes), node.operand("x"), dtype_of(node)
-        if not a.axes:
-            return x
-        if not self.capabilities.sums_on_provider:
-            return make.reshape(_by_products(make, x, a.axes), node.result.shape)
-        if dtype.bits <= 32:
-            return make.cast(make(REDUCE_SUM, make.cast(x, i64), attributes=a), dtype)
-        summed = make.cast(x, i64)
-        for axis in a.axes:
-            summed = _last(make, make(CUMSUM, _not_empty(make, summed, axis, 0), attributes=_along(axis)), axis)
-        return make.cast(make.reshape(summed, node.result.shape), dtype)
+    on_provider, axes = e.target.sums_on_provider, _axes(node)
+    # Sums of numbers of 32 bits stay far below 2^53, so the provider's sum is exact on the CPU too.
+    if not x.dtype.is_integer or (on_provider and _is_narrow(x)):
+        return KEEP
+    if not axes:
+        return x
+    if not on_provider:
+        return _by_products(e, x, axes).reshape(node.result.shape)
+    wide = x.cast(i64)
+    if x.dtype.bits <= 32:
+        return e(REDUCE_SUM, wide, attributes=node.attributes).cast(x.dtype)
+    for axis in axes:
+        whole = e.cumsum(_not_empty(e, wide, axis, 0), axis=axis, exclusive=False, reverse=False)
+        wide = _last(e, whole, axis)
+    return wide.reshape(node.result.shape).cast(x.dtype)
 
 
-def _is_narrow(x: Value) -> bool:
+def _is_narrow(x: Term) -> bool:
     """Return whether the value is an i64 converted from a type of up to 32 bits."""
-    producer = x.producer
-    return (
-        x.type.dtype is i64
-        and producer is not None
-        and producer.op is CAST
-        and producer.operand("x").type.dtype in NARROW
-    )
+    producer = x.value.producer
+    is_cast = x.dtype is i64 and producer is not None and producer.op is CAST
+    return is_cast and producer is not None and producer.operand("x").type.dtype in NARROW
 
 
-def _by_products(make: Maker, x: Value, axes: Sequence[int]) -> Value:
+def _by_products(e: Sketch, x: Term, axes: Sequence[int]) -> Term:
     """Sums as products with vectors of ones; the result has the elements of the sum in order, in some shape."""
-    dtype, shape = x.type.dtype, x.shape
+    shape = x.shape
     for first, last in reversed(groups(axes)):
         before, size, after = around(shape, first, last)
         shape = (*shape[:first], *shape[last:])
-        ones = make(FULL, attributes=FullAttributes(shape=(size,), value=1, dtype=dtype))
+        ones = e.full(shape=(size,), value=1, dtype=x.dtype)
         if after == 1:
-            x = make(MATMUL, make.reshape(x, (before, size)), ones)
+            x = e.matmul(x.reshape((before, size)), ones)
         else:
-            x = make(MATMUL, ones, make.reshape(x, (before, size, after)))
+            x = e.matmul(ones, x.reshape((before, size, after)))
     return x
 
 
-def _along(axis: int) -> ScanAttributes:
-    return ScanAttributes(axis=axis, exclusive=False, reverse=False)
-
-
-def _last(make: Maker, x: Value, axis: int) -> Value:
+def _last(e: Sketch, x: Term, axis: int) -> Term:
     """The last slice along an axis, which stays as size 1."""
     size = x.shape[axis]
-    return make(SLICE, x, attributes=SliceAttributes(starts=(size - 1,), ends=(size,), axes=(axis,), steps=(1,)))
+    return e.slice(x, starts=(size - 1,), ends=(size,), axes=(axis,), steps=(1,))
 
 
-def _not_empty(make: Maker, x: Value, axis: int, identity: int | bool) -> Value:
+def _not_empty(e: Sketch, x: Term, axis: int, identity: int) -> Term:
     """``x`` with one element more in front of an axis that may have none."""
-    return _one_more(make, x, axis, identity) if _may_be_empty(make.rewriter.graph, x.shape[axis]) else x
+    return _padded(e, x, axis, 1, identity) if _may_be_empty(e.graph, x.shape[axis]) else x
 
 
-def _one_more(make: Maker, x: Value, axis: int, identity: int | bool) -> Value:
-    pads = [0] * (2 * x.type.rank)
-    pads[axis] = 1
-    return make(PAD, x, attributes=PadAttributes(pads=tuple(pads), value=identity))
+def _padded(e: Sketch, x: Term, axis: int, count: int, identity: int | bool) -> Term:
+    """``x`` with so many elements more in front of an axis."""
+    pads = [0] * (2 * x.rank)
+    pads[axis] = count
+    return e.pad(x, pads=tuple(pads), value=identity)
 
 
 def _may_be_empty(graph: Graph, size: Dim) -> bool:
     return size == 0 or graph.dims.promises_empty(size)
 
 
-class WrappingProduct(IntegerReduction):
+@lowers(REDUCE_PROD, offered=is_promised_for_cpu)
+def wrapping_product(e: Sketch, node: Node, x: Term) -> Lowered:
     """A product of integers becomes multiplications of halves, which wrap modulo 2^n, until one is left."""
-
-    name = "wrapping-product"
-    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_PROD,)
-
-    def make(self, node: Node, make: Maker) -> Value:
-        a, dtype = node.attributes_as(ReduceAttributes), dtype_of(node)
-        if not a.axes:
-            return node.operand("x")
-        home = i32 if dtype.bits <= 32 else i64
-        x = make.cast(node.operand("x"), home)
-        if self.capabilities.is_native(REDUCE_PROD, home):
-            return make.cast(make(REDUCE_PROD, x, attributes=a), dtype)
-        for axis in a.axes:
-            size = x.shape[axis]
-            if isinstance(size, int):
-                x = _product(make, x, axis, size)
-            else:
-                x = _last(make, make(CUMPROD, _not_empty(make, x, axis, 1), attributes=_along(axis)), axis)
-        return make.cast(make.reshape(x, node.result.shape), dtype)
+    dtype, axes = x.dtype, _axes(node)
+    if not dtype.is_integer:
+        return KEEP
+    if not axes:
+        return x
+    home = i32 if dtype.bits <= 32 else i64
+    wide = x.cast(home)
+    if e.target.is_native(REDUCE_PROD, home):
+        return e.again(node, wide)[0].cast(dtype)
+    for axis in axes:
+        size = wide.shape[axis]
+        if isinstance(size, int):
+            wide = _product(e, wide, axis, size)
+        else:
+            whole = e.cumprod(_not_empty(e, wide, axis, 1), axis=axis, exclusive=False, reverse=False)
+            wide = _last(e, whole, axis)
+    return wide.reshape(node.result.shape).cast(dtype)
 
 
-def _product(make: Maker, x: Value, axis: int, size: int) -> Value:
+def _product(e: Sketch, x: Term, axis: int, size: int) -> Term:
     full = 1 if size == 0 else 1 << (size - 1).bit_length()
     if full != size:
-        pads = [0] * (2 * x.type.rank)
-        pads[axis] = full - size
-        x = make(PAD, x, attributes=PadAttributes(pads=tuple(pads), value=1))
+        x = _padded(e, x, axis, full - size, 1)
     while full > 1:
         full //= 2
-        halves = make.rewriter.add_node(SPLIT, [x], SplitAttributes(axis=axis, sizes=(full, full)))
-        x = make(MUL, *halves.results)
+        first, second = e.parts(x, axis, full, full)
+        x = first * second
     return x
 
 
-class ExtremeOfNothing(LegalRule):
-    """The largest or smallest of perhaps no integers gets one more element, the identity."""
+@lowers(REDUCE_MAX, REDUCE_MIN, offered=is_of_program)
+def extreme_of_nothing(e: Sketch, node: Node, x: Term) -> Lowered:
+    """The largest or smallest of perhaps no integers gets one more element, the identity.
 
-    name = "extreme-of-nothing"
-    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_MAX, REDUCE_MIN)
-
-    def wants(self, node: Node, graph: Graph) -> bool:
-        if dtype_of(node).is_float:
-            return False  # ONNX Runtime gives the infinities by itself
-        return any(_may_lack(graph, node.operand("x"), axis) for axis in node.attributes_as(ReduceAttributes).axes)
-
-    def make(self, node: Node, make: Maker) -> Value:
-        dtype, x = dtype_of(node), node.operand("x")
-        lowest = dtype.lowest if node.op is REDUCE_MAX else dtype.highest
-        identity = bool(lowest) if dtype.kind == "bool" else int(lowest)
-        axes = node.attributes_as(ReduceAttributes).axes
-        if any(x.shape[axis] == 0 for axis in axes):
-            return make(FULL, attributes=FullAttributes(shape=node.result.shape, value=identity, dtype=dtype))
-        for axis in axes:
-            if _may_lack(make.rewriter.graph, x, axis):
-                x = _one_more(make, x, axis, identity)
-        return make(node.op, x, attributes=node.attributes)
+    ONNX Runtime gives the infinities of floats by itself.
+    """
+    lacking = [axis for axis in _axes(node) if not x.dtype.is_float and _may_lack(e.graph, x, axis)]
+    if not lacking:
+        return KEEP
+    lowest = x.dtype.lowest if node.op is REDUCE_MAX else x.dtype.highest
+    identity = bool(lowest) if x.dtype.kind == "bool" else int(lowest)
+    if any(x.shape[axis] == 0 for axis in _axes(node)):
+        return e.full(shape=node.result.shape, value=identity, dtype=x.dtype)
+    for axis in lacking:
+        x = _padded(e, x, axis, 1, identity)
+    return e.again(node, x)
 
 
-def _may_lack(graph: Graph, x: Value, axis: int) -> bool:
+def _may_lack(graph: Graph, x: Term, axis: int) -> bool:
     """Return whether a max or min along the axis may reduce no elements and not give the identity by itself.
 
-    An imported model keeps its kernel's result, except where ``ExtremeByIndex`` uses an arg reduction, which would
+    An imported model keeps its kernel's result, except where ``extreme-by-index`` uses an arg reduction, which would
     fail.
     """
     size = x.shape[axis]
-    return _may_be_empty(graph, size) or (x.type.dtype in (i64, u64) and graph.dims.interval(size)[0] < 1)
+    return _may_be_empty(graph, size) or (x.dtype in (i64, u64) and graph.dims.interval(size)[0] < 1)
 
 
-class ExtremeByIndex(LegalRule):
+@lowers(REDUCE_MAX, REDUCE_MIN, offered=is_for_cpu)
+def extreme_by_index(e: Sketch, node: Node, x: Term) -> Lowered:
     """The largest or smallest i64, which kernels compare wrongly, becomes the element at its argmax or argmin."""
-
-    name = "extreme-by-index"
-    for_cpu = True
-    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_MAX, REDUCE_MIN)
-
-    def wants(self, node: Node, graph: Graph) -> bool:
-        return dtype_of(node) in (i64, u64)
-
-    def make(self, node: Node, make: Maker) -> Value:
-        x, find = node.operand("x"), ARGMAX if node.op is REDUCE_MAX else ARGMIN
-        for first, last in reversed(groups(node.attributes_as(ReduceAttributes).axes)):
-            shape, axis, flat = x.shape, first, x
-            if last - first > 1:
-                flat, axis = make.reshape(x, around(shape, first, last)), 1
-            index = make(find, flat, attributes=ArgAttributes(axes=(axis,), ties="first", dtype=i64, keepdims=True))
-            best = make(GATHER_ELEMENTS, flat, index, attributes=IndexAttributes(axis=axis))
-            x = make.reshape(best, (*shape[:first], *[1] * (last - first), *shape[last:]))
-        return make.reshape(x, node.result.shape)
+    if x.dtype not in (i64, u64):
+        return KEEP
+    find = e.argmax if node.op is REDUCE_MAX else e.argmin
+    for first, last in reversed(groups(_axes(node))):
+        shape, axis, flat = x.shape, first, x
+        if last - first > 1:
+            flat, axis = x.reshape(around(shape, first, last)), 1
+        index = find(flat, axes=(axis,), ties="first", dtype=i64, keepdims=True)
+        x = e.gather_elements(flat, index, axis=axis).reshape((*shape[:first], *[1] * (last - first), *shape[last:]))
+    return x.reshape(node.result.shape)
 
 
-class ExtremeBiased(LegalRule):
+@lowers(REDUCE_MAX, REDUCE_MIN, offered=is_for_cpu)
+def extreme_biased(e: Sketch, node: Node, x: Term) -> Lowered:
     """The largest or smallest u32 is computed as i32 in the same order: less 2^31."""
-
-    name = "extreme-biased"
-    for_cpu = True
-    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_MAX, REDUCE_MIN)
-
-    def wants(self, node: Node, graph: Graph) -> bool:
-        return dtype_of(node) is u32
-
-    def make(self, node: Node, make: Maker) -> Value:
-        least = make.constant(i32.lowest, i32)
-        found = make(node.op, biased(make, node.operand("x"), i32), attributes=node.attributes)
-        return make.cast(make(ADD, found, least), u32)
+    if x.dtype is not u32:
+        return KEEP
+    return (e.again(node, x.cast(i32) + i32.lowest)[0] + i32.lowest).cast(u32)
 
 
-def biased(make: Maker, x: Value, home: DType) -> Value:
-    """An unsigned tensor as the signed type of the same width, in the same order."""
-    return make(ADD, make.cast(x, home), make.constant(home.lowest, home))
+def _is_mean(rule: NodeRule, node: Node, graph: Graph) -> bool:
+    """The provider fails on a mean of every integer type, or leaves the node to the CPU: in an imported model too."""
+    return rule.capabilities.has_provider or is_promised_for_cpu(rule, node, graph)
 
 
-class ExactMean(IntegerReduction):
+@lowers(REDUCE_MEAN, offered=_is_mean)
+def exact_mean(e: Sketch, node: Node, x: Term) -> Lowered:
     """The mean of integers becomes the exact sum, divided and truncated.
 
     Sums of up to 32 bits fit i64. Wider numbers are taken apart into a high half h and a low half l, so that the sum
     is 2^32 H + L. With H = q n + r the quotient is 2^32 q + (2^32 r + L) // n, and nothing of it overflows.
     """
+    if not x.dtype.is_integer:
+        return KEEP
+    if not _axes(node):
+        return x
+    count = _count(e, [x.shape[axis] for axis in _axes(node)])
 
-    name = "exact-mean"
-    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_MEAN,)
+    def total(value: Term) -> Term:
+        return e(REDUCE_SUM, value.cast(i64), attributes=node.attributes)
 
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        if self.capabilities.has_provider:
-            # The provider fails on every integer type, or leaves the node to the CPU: in an imported model too
-            return Match(node) if self.wants(node, graph) else None
-        return super().match(node, graph)
-
-    def make(self, node: Node, make: Maker) -> Value:
-        a, x, dtype = node.attributes_as(ReduceAttributes), node.operand("x"), dtype_of(node)
-        if not a.axes:
-            return x
-        count = _count(make, [x.shape[axis] for axis in a.axes])
-
-        def total(value: Value) -> Value:
-            return make(REDUCE_SUM, make.cast(value, i64), attributes=a)
-
-        if dtype.bits <= 32:
-            return make.cast(make(DIV, total(x), count), dtype)
-        return make.cast(_wide_mean(make, x, count, total), dtype)
+    if x.dtype.bits <= 32:
+        return (total(x) / count).cast(x.dtype)
+    return _wide_mean(e, x, count, total).cast(x.dtype)
 
 
-def _count(make: Maker, sizes: Sequence[Dim]) -> Value:
+def _count(e: Sketch, sizes: Sequence[Dim]) -> Term:
     """Return the number of elements as a scalar; with symbolic sizes it is the sum of that many ones."""
     size = product(sizes)
     if isinstance(size, int):
-        return make.constant(size, i64)
-    ones = make(FULL, attributes=FullAttributes(shape=(size,), value=1, dtype=i64))
-    return make(MATMUL, ones, ones)
+        return e.number(size, i64)
+    ones = e.full(shape=(size,), value=1, dtype=i64)
+    return e.matmul(ones, ones)
 
 
-def _wide_mean(make: Maker, x: Value, count: Value, total: Callable[[Value], Value]) -> Value:
-    base, split = make.constant(2**32, i64), make.constant(2**32, x.type.dtype)
-    low = make(MOD, x, split)
-    high = make(DIV, make(SUB, x, low), split)
-    high_sum, low_sum = total(high), total(low)
-    quotient = make(FLOORDIV, high_sum, count)
-    rest = make(ADD, make(MUL, make(MOD, high_sum, count), base), low_sum)
-    floor = make(ADD, make(MUL, quotient, base), make(DIV, rest, count))
-    if x.type.dtype.kind == "uint":
+def _wide_mean(e: Sketch, x: Term, count: Term, total: Callable[[Term], Term]) -> Term:
+    base = e.number(2**32, i64)
+    split = e.number(2**32, x.dtype)
+    low = x % split
+    high_sum, low_sum = total((x - low) / split), total(low)
+    quotient = high_sum // count
+    rest = high_sum % count * base + low_sum
+    floor = quotient * base + rest / count
+    if x.dtype.kind == "uint":
         return floor
-    zero = make.constant(0, i64)
-    up = make(AND, make(LESS, floor, zero), make(NOT_EQUAL, make(MOD, rest, count), zero))
-    return make(ADD, floor, make.cast(up, i64))
+    return floor + ((floor < 0) & e.not_equal(rest % count, 0)).cast(i64)
 
 
-class SelectBiased(LegalRule):
+@lowers(ARGMAX, ARGMIN, TOP_K, offered=is_for_cpu)
+def select_biased(e: Sketch, node: Node, x: Term) -> Lowered:
     """A selection over u64 becomes one over i64 in the same order: less 2^63."""
-
-    name = "select-biased"
-    for_cpu = True
-    roots: ClassVar[tuple[Operation, ...]] = (ARGMAX, ARGMIN, TOP_K)
-
-    def wants(self, node: Node, graph: Graph) -> bool:
-        return dtype_of(node) is u64
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        node, make = match.root, Maker(rewriter)
-        found = rewriter.add_node(node.op, [biased(make, node.operand("x"), i64)], node.attributes)
-        if node.op is not TOP_K:
-            return found.results
-        values, indices = found.results
-        return [make.cast(make(ADD, values, make.constant(i64.lowest, i64)), u64), indices]
+    if x.dtype is not u64:
+        return KEEP
+    found = e.again(node, x.cast(i64) + i64.lowest)
+    return found if node.op is not TOP_K else [(found[0] + i64.lowest).cast(u64), found[1]]
 
 
-class HardmaxByIndex(LegalRule):
+@lowers(HARDMAX, offered=is_of_program)
+def hardmax_by_index(e: Sketch, node: Node, x: Term) -> Lowered:
     """Hardmax of f64, which has no kernel anywhere, becomes argmax and one_hot."""
-
-    name = "hardmax-by-index"
-    roots: ClassVar[tuple[Operation, ...]] = (HARDMAX,)
-
-    def wants(self, node: Node, graph: Graph) -> bool:
-        return dtype_of(node) is f64 and len(node.attributes_as(HardmaxAttributes).axes) == 1
-
-    def make(self, node: Node, make: Maker) -> Value:
-        x, axes = node.operand("x"), node.attributes_as(HardmaxAttributes).axes
-        index = make(ARGMAX, x, attributes=ArgAttributes(axes=axes, ties="first", dtype=i64, keepdims=False))
-        record = OneHotAttributes(depth=x.shape[axes[0]], axis=axes[0], on=1, off=0, dtype=f64)
-        return make(ONE_HOT, index, attributes=record)
+    axes = node.attributes_as(HardmaxAttributes).axes
+    if x.dtype is not f64 or len(axes) != 1:
+        return KEEP
+    index = e.argmax(x, axes=axes, ties="first", dtype=i64, keepdims=False)
+    return e.one_hot(index, depth=x.shape[axes[0]], axis=axes[0], on=1, off=0, dtype=f64)
 
 
-RULES: Sequence[type[LegalRule]] = (
-    SelectBiased,
-    HardmaxByIndex,
-    SumOfParts,
-    WrappingSum,
-    WrappingProduct,
-    ExtremeOfNothing,
-    ExtremeByIndex,
-    ExtremeBiased,
-    ExactMean,
+RULES = (
+    select_biased,
+    hardmax_by_index,
+    sum_of_parts,
+    wrapping_sum,
+    wrapping_product,
+    extreme_of_nothing,
+    extreme_by_index,
+    extreme_biased,
+    exact_mean,
 )

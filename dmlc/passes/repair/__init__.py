@@ -10,14 +10,14 @@ from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.passes.fold_constants import MOVE_RULES
 from dmlc.passes.manager import REASSOCIATES, PassContext
 from dmlc.passes.repair.absent import RULES as ABSENT_RULES
-from dmlc.passes.repair.einsum import EinsumOfPairs, MatMulOfLetters, SpellEllipsis
+from dmlc.passes.repair.einsum import einsum_of_pairs, matmul_of_letters, spell_ellipsis
 from dmlc.passes.repair.elementwise import (
-    BothBounds,
-    EqualTruths,
-    InfinityOfHalf,
-    PowerByProducts,
-    RemainderByDivision,
-    TruthByComparison,
+    both_bounds,
+    equality_of_truths,
+    infinity_of_half,
+    power_by_products,
+    remainder_by_division,
+    truth_by_comparison,
 )
 from dmlc.passes.repair.empty import (
     ConcatOfSome,
@@ -36,7 +36,7 @@ from dmlc.passes.repair.merged_batch import (
     ProductOfMergedBatch,
     TriluOfMergedBatch,
 )
-from dmlc.passes.repair.norms import CentredNorm, LpNormInParts, OneLayerNormResult, PlainSkipNorm
+from dmlc.passes.repair.norms import centred_norm, lp_norm_in_parts, one_layer_norm_result, plain_skip_norm
 from dmlc.passes.repair.operators import (
     DropIdleAttribute,
     DropUnusedResult,
@@ -48,7 +48,7 @@ from dmlc.passes.repair.operators import (
 from dmlc.passes.repair.pads import SliceNegativePads
 from dmlc.passes.repair.quantized import AxisForBlocks, KeepQuantizationApart
 from dmlc.passes.repair.rank import MergeBeside, MergeElementwise, MergeTransposed
-from dmlc.passes.repair.reductions import NarrowExtreme, ReduceManyAxes, ShiftLogSumExp, TopKBySearch
+from dmlc.passes.repair.reductions import narrow_extreme, reduce_many_axes, shift_log_sum_exp, top_k_by_search
 from dmlc.passes.repair.resize import FirstOfResized, ResizeByOneFactor, ResizeOfMergedAxes
 from dmlc.passes.repair.transposed import ExplicitTransposedPads
 from dmlc.passes.rewrite import RewritePass, Rule, rewrite
@@ -64,24 +64,24 @@ EMPTY_RULES: Sequence[type[Any]] = (
 )
 #: All rules, in the order in which they are tried at a node.
 RULES: Sequence[type[Any]] = (
-    TruthByComparison,
+    truth_by_comparison,
     ForeignTruth,
     ForeignLogSumExp,
     ForeignMean,
-    BothBounds,
-    PowerByProducts,
+    both_bounds,
+    power_by_products,
     MatMulOfMergedBatch,
     ProductOfMergedBatch,
-    EinsumOfPairs,
-    MatMulOfLetters,
+    einsum_of_pairs,
+    matmul_of_letters,
     FullAttentionBias,
-    LpNormInParts,
+    lp_norm_in_parts,
     TriluOfMergedBatch,
     LrnOfFourAxes,
     FirstOfResized,
     ResizeByOneFactor,
     ResizeOfMergedAxes,
-    PlainSkipNorm,
+    plain_skip_norm,
     SlicesOfGate,
     ExplicitZeroPoints,
     ExplicitTransposedPads,
@@ -92,25 +92,25 @@ RULES: Sequence[type[Any]] = (
     GatherOneNumber,
     DropUnusedResult,
     *EMPTY_RULES,
-    SpellEllipsis,
+    spell_ellipsis,
     DropIdleAttribute,
-    EqualTruths,
-    InfinityOfHalf,
+    equality_of_truths,
+    infinity_of_half,
     ErfGelu,
     TanhGelu,
     GeluOperator,
-    OneLayerNormResult,
-    CentredNorm,
-    ShiftLogSumExp,
-    NarrowExtreme,
-    ReduceManyAxes,
+    one_layer_norm_result,
+    centred_norm,
+    shift_log_sum_exp,
+    narrow_extreme,
+    reduce_many_axes,
     SliceNegativePads,
     MergeElementwise,
     MergeBeside,
     MergeTransposed,
-    RemainderByDivision,
+    remainder_by_division,
     TileByExpand,
-    TopKBySearch,
+    top_k_by_search,
     *ABSENT_RULES,
 )
 

@@ -7,73 +7,60 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from math import prod
 from string import ascii_lowercase
-from typing import ClassVar
 
-from dmlc.ir import FOREIGN, Dim, Graph, Node, Operation, Shape, Value, product
+from dmlc.ir import FOREIGN, Dim, Node, Shape, TensorType, Value, product
 from dmlc.onnx_schema.einsum import Equation
-from dmlc.ops.matmul import MATMUL
-from dmlc.ops.move import TRANSPOSE, TransposeAttributes
-from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
-from dmlc.ops.reduce import REDUCE_SUM, ReduceAttributes
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of
+from dmlc.passes.expressions import Formulas, Sketch, Term
+from dmlc.passes.lowering import KEEP, Lowered, lowers
 from dmlc.passes.manager import REASSOCIATES
-from dmlc.passes.node_maker import Maker
-from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
+from dmlc.passes.rewrite import Miss
 
 _DOTS = "..."
+_UNKNOWN = Miss("the axes of an operand are not known")
 
 
-class _EllipsisMatch(Match, eq=False, kw_only=True):
-    """``terms`` are the operands', ``result`` is the result's term, which may be missing."""
-
-    terms: tuple[str, ...]
-    result: str | None
+def _are_known(operands: Sequence[Term | None]) -> bool:
+    return all(x is not None and x.dtype is not FOREIGN for x in operands)
 
 
-class SpellEllipsis(Rule[_EllipsisMatch]):
+def _equation(node: Node) -> str:
+    return str(attribute_of(node, "equation", ""))
+
+
+def _einsum(e: Sketch, equation: str, result: TensorType, *operands: Term) -> Term:
+    record = OpaqueAttributes(op_type="Einsum", types=(result,), attributes=(("equation", equation),))
+    return e(OPAQUE, *operands, attributes=record)
+
+
+@lowers(onnx=("Einsum",), optional=True, repairs=("einsum-ellipsis",))
+def spell_ellipsis(e: Sketch, node: Node, *operands: Term) -> Lowered:
     """An Einsum's ellipsis becomes letters, where the axes that it means have the same sizes in all operands."""
-
-    name = "spell-ellipsis"
-    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
-    repairs: ClassVar[tuple[str, ...]] = ("einsum-ellipsis",)
-
-    def match(self, node: Node, graph: Graph) -> _EllipsisMatch | None:
-        (failure,) = self.repairs
-        if not is_opaque(node, "Einsum") or self.capabilities.fault(failure, "Einsum") is None:
-            return None
-        left, arrow, right = str(attribute_of(node, "equation", "")).replace(" ", "").partition("->")
-        terms = tuple(left.split(","))
-        if _DOTS not in left:
-            return None
-        return _EllipsisMatch(node, terms=terms, result=right if arrow else None)
-
-    def check(self, match: _EllipsisMatch, graph: Graph) -> Miss | None:
-        if any(v is None or v.type.dtype is FOREIGN for v in match.root.operands):
-            return Miss("the axes of an operand are not known")
-        dotted = _dotted(match)
-        if any(sizes != dotted[0] for sizes in dotted):
-            return Miss("the axes of the ellipsis differ: {0}", (" and ".join(_text(sizes) for sizes in dotted),))
-        if match.result is not None and _DOTS not in match.result:
-            return Miss("its result has no ellipsis")
-        return None if len(_free(match)) >= len(dotted[0]) else Miss("there are not enough letters")
-
-    def describe(self, match: _EllipsisMatch) -> str:
-        return f"Einsum {attribute_of(match.root, 'equation')}"
-
-    def build(self, match: _EllipsisMatch, rewriter: Rewriter) -> Sequence[Value]:
-        root, letters = match.root, _free(match)[: len(_dotted(match)[0])]
-        result = _implied(match.terms) if match.result is None else match.result
-        equation = f"{','.join(match.terms)}->{result}".replace(_DOTS, letters)
-        record = OpaqueAttributes(op_type="Einsum", types=(root.result.type,), attributes=(("equation", equation),))
-        return [rewriter.add(OPAQUE, root.operands, record)]
+    left, arrow, right = _equation(node).replace(" ", "").partition("->")
+    if _DOTS not in left or e.target.fault("einsum-ellipsis", "Einsum") is None:
+        return KEEP
+    if not _are_known(operands):
+        return _UNKNOWN
+    terms = left.split(",")
+    dotted = _dotted(terms, operands)
+    if any(sizes != dotted[0] for sizes in dotted):
+        return Miss("the axes of the ellipsis differ: {0}", (" and ".join(map(_text, dotted)),))
+    if arrow and _DOTS not in right:
+        return Miss("its result has no ellipsis")
+    letters = "".join(letter for letter in ascii_lowercase if letter not in left + right)
+    if len(letters) < len(dotted[0]):
+        return Miss("there are not enough letters")
+    equation = f"{left}->{right if arrow else _implied(terms)}".replace(_DOTS, letters[: len(dotted[0])])
+    return _einsum(e, equation, node.result.type, *operands)
 
 
-def _dotted(match: _EllipsisMatch) -> list[Shape]:
+def _dotted(terms: Sequence[str], operands: Sequence[Term]) -> list[Shape]:
     """The sizes that the ellipsis stands for in each operand that has one."""
     out = []
-    for term, value in zip(match.terms, match.root.operands, strict=True):
+    for term, value in zip(terms, operands, strict=True):
         before, dots, after = term.partition(_DOTS)
-        if dots and value is not None:
-            out.append(value.shape[len(before) : value.type.rank - len(after)])
+        if dots:
+            out.append(value.shape[len(before) : value.rank - len(after)])
     return out
 
 
@@ -81,111 +68,60 @@ def _text(sizes: Shape) -> str:
     return f"[{', '.join(map(str, sizes))}]"
 
 
-def _free(match: _EllipsisMatch) -> str:
-    """Letters that the equation does not use."""
-    used = {*"".join(match.terms), *(match.result or "")}
-    return "".join(letter for letter in ascii_lowercase if letter not in used)
-
-
 def _implied(terms: Sequence[str]) -> str:
-    """The result where none is written: the ellipsis, then the letters that stand once, in their order."""
+    """The result where none is written: the ellipsis, then the letters that occur once, in their order."""
     counts = Counter("".join(terms).replace(".", ""))
     return _DOTS + "".join(sorted(letter for letter, count in counts.items() if count == 1))
 
 
-class _LetterMatch(Match, eq=False, kw_only=True):
-    equation: Equation
-
-
-class MatMulOfLetters(Rule[_LetterMatch]):
+@lowers(onnx=("Einsum",), optional=True, repairs=("einsum-product", "einsum-letters"), gives=REASSOCIATES)
+def matmul_of_letters(e: Sketch, node: Node, *operands: Term) -> Lowered:
     """An Einsum of two operands becomes a matmul between transposes and reshapes.
 
     Only if the provider would make the product of all letters, larger than operands and result, or if DirectML has
     too few axes for them.
     """
-
-    name = "matmul-of-letters"
-    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
-    repairs: ClassVar[tuple[str, ...]] = ("einsum-product", "einsum-letters")
-    rewrite_class = REASSOCIATES
-
-    def match(self, node: Node, graph: Graph) -> _LetterMatch | None:
-        if not is_opaque(node, "Einsum"):
-            return None
-        large, many = (self.capabilities.fault(failure, "Einsum") for failure in self.repairs)
-        equation = Equation.parse(str(attribute_of(node, "equation", "")))
-        if equation is None or len(equation.terms) != 2 or large is None:
-            return None
-        has_many = many is not None and len({*"".join(equation.terms)}) > (many.letters_over or 0)
-        is_large = equation.has_matrices and not equation.is_one_operator
-        return _LetterMatch(node, equation=equation) if has_many or is_large else None
-
-    def check(self, match: _LetterMatch, graph: Graph) -> Miss | None:
-        root, equation = match.root, match.equation
-        if any(v is None or v.type.dtype is FOREIGN for v in root.operands):
-            return Miss("the axes of an operand are not known")
-        if self.capabilities.leaves("MatMul", root.result.type.dtype):
-            return Miss("the provider has no MatMul of {0}", (root.result.type.dtype.name,))
-        sizes = letter_sizes(equation, [root.operand(0), root.operand(1)])
-        return sizes if isinstance(sizes, Miss) else None
-
-    def describe(self, match: _LetterMatch) -> str:
-        return f"Einsum {attribute_of(match.root, 'equation')}"
-
-    def build(self, match: _LetterMatch, rewriter: Rewriter) -> Sequence[Value]:
-        operands = [match.root.operand(0), match.root.operand(1)]
-        sizes = letter_sizes(match.equation, operands)
-        assert not isinstance(sizes, Miss)
-        return [product_of_letters(Maker(rewriter), operands, match.equation, sizes)]
+    equation = Equation.parse(_equation(node))
+    if equation is None or len(equation.terms) != 2 or e.target.fault("einsum-product", "Einsum") is None:
+        return KEEP
+    many = e.target.fault("einsum-letters", "Einsum")
+    has_many = many is not None and len({*"".join(equation.terms)}) > (many.letters_over or 0)
+    if not has_many and (not equation.has_matrices or equation.is_one_operator):
+        return KEEP
+    if not _are_known(operands):
+        return _UNKNOWN
+    if e.target.leaves("MatMul", node.result.type.dtype):
+        return Miss("the provider has no MatMul of {0}", (node.result.type.dtype.name,))
+    sizes = letter_sizes(equation, operands)
+    return sizes if isinstance(sizes, Miss) else product_of_letters(e, operands, equation, sizes)
 
 
-class EinsumOfPairs(Rule[_LetterMatch]):
+@lowers(onnx=("Einsum",), optional=True, repairs=("einsum-operands",), gives=REASSOCIATES)
+def einsum_of_pairs(e: Sketch, node: Node, *operands: Term) -> Lowered:
     """An Einsum of more than two operands becomes Einsums of two, in the order of the fewest products."""
-
-    name = "einsum-of-pairs"
-    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
-    repairs: ClassVar[tuple[str, ...]] = ("einsum-operands",)
-    rewrite_class = REASSOCIATES
-
-    def match(self, node: Node, graph: Graph) -> _LetterMatch | None:
-        (failure,) = self.repairs
-        if not is_opaque(node, "Einsum") or self.capabilities.fault(failure, "Einsum") is None:
-            return None
-        equation = Equation.parse(str(attribute_of(node, "equation", "")))
-        if equation is None or not 2 < len(equation.terms) <= _MOST_OPERANDS:
-            return None
-        return _LetterMatch(node, equation=equation)
-
-    def check(self, match: _LetterMatch, graph: Graph) -> Miss | None:
-        root = match.root
-        if any(v is None or v.type.dtype is FOREIGN for v in root.operands):
-            return Miss("the axes of an operand are not known")
-        if self.capabilities.leaves("Einsum", root.result.type.dtype):
-            return Miss("the provider has no Einsum of {0}", (root.result.type.dtype.name,))
-        sizes = letter_sizes(match.equation, [v for v in root.operands if v is not None])
-        return sizes if isinstance(sizes, Miss) else None
-
-    def describe(self, match: _LetterMatch) -> str:
-        return f"Einsum {attribute_of(match.root, 'equation')}"
-
-    def build(self, match: _LetterMatch, rewriter: Rewriter) -> Sequence[Value]:
-        values = [v for v in match.root.operands if v is not None]
-        sizes = letter_sizes(match.equation, values)
-        assert not isinstance(sizes, Miss)
-        counts = {letter: size if isinstance(size, int) else _OPEN_SIZE for letter, size in sizes.items()}
-        terms = list(match.equation.terms)
-        for first, second in _cheapest(match.equation, counts)[1]:
-            right, left = terms.pop(second), terms.pop(first)
-            b, a = values.pop(second), values.pop(first)
-            kept = _kept((left, right), terms, match.equation.result)
-            record = OpaqueAttributes(
-                op_type="Einsum",
-                types=(match.root.result.type.with_shape(tuple([sizes[letter] for letter in kept])),),
-                attributes=(("equation", f"{left},{right}->{kept}"),),
-            )
-            values.append(rewriter.add(OPAQUE, [a, b], record))
-            terms.append(kept)
-        return values
+    equation = Equation.parse(_equation(node))
+    if equation is None or not 2 < len(equation.terms) <= _MOST_OPERANDS:
+        return KEEP
+    if e.target.fault("einsum-operands", "Einsum") is None:
+        return KEEP
+    if not _are_known(operands):
+        return _UNKNOWN
+    result = node.result.type
+    if e.target.leaves("Einsum", result.dtype):
+        return Miss("the provider has no Einsum of {0}", (result.dtype.name,))
+    sizes = letter_sizes(equation, operands)
+    if isinstance(sizes, Miss):
+        return sizes
+    counts = {letter: size if isinstance(size, int) else _OPEN_SIZE for letter, size in sizes.items()}
+    terms, values = list(equation.terms), list(operands)
+    for first, second in _cheapest(equation, counts)[1]:
+        right, left = terms.pop(second), terms.pop(first)
+        b, a = values.pop(second), values.pop(first)
+        kept = _kept((left, right), terms, equation.result)
+        type = result.with_shape(tuple([sizes[letter] for letter in kept]))
+        values.append(_einsum(e, f"{left},{right}->{kept}", type, a, b))
+        terms.append(kept)
+    return values
 
 
 #: All orders of so many operands are compared; an open size counts as so much.
@@ -215,7 +151,7 @@ def _kept(pair: tuple[str, str], others: Sequence[str], result: str) -> str:
     return "".join(letter for letter in dict.fromkeys("".join(pair)) if letter in later)
 
 
-def letter_sizes(equation: Equation, operands: Sequence[Value]) -> dict[str, Dim] | Miss:
+def letter_sizes(equation: Equation, operands: Sequence[Term | Value]) -> dict[str, Dim] | Miss:
     """The size of each letter; the reason where two operands give it two."""
     sizes: dict[str, Dim] = {}
     for term, value in zip(equation.terms, operands, strict=True):
@@ -225,36 +161,26 @@ def letter_sizes(equation: Equation, operands: Sequence[Value]) -> dict[str, Dim
     return sizes
 
 
-def product_of_letters(make: Maker, operands: Sequence[Value], equation: Equation, sizes: dict[str, Dim]) -> Value:
+def product_of_letters(e: Formulas, operands: Sequence[Term], equation: Equation, sizes: dict[str, Dim]) -> Term:
     """A matrix product of two operands between transposes and reshapes."""
     both = "".join(n for n in equation.summed if all(n in term for term in equation.terms))
     batch, rows, columns = equation.shared, equation.own(0), equation.own(1)
     parts = ((batch, rows, both), (batch, both, columns))
-    matrices = [
-        _arranged(make, value, term, groups, sizes)
+    left, right = (
+        _arranged(e, value, term, groups, sizes)
         for value, term, groups in zip(operands, equation.terms, parts, strict=True)
-    ]
-    out = make(MATMUL, *matrices)
+    )
     letters = batch + rows + columns
-    out = make.reshape(out, tuple([sizes[letter] for letter in letters]))
-    return transposed(make, out, letters, equation.result)
+    out = e.matmul(left, right).reshape([sizes[letter] for letter in letters])
+    return out.transposed([letters.index(letter) for letter in equation.result])
 
 
-def _arranged(make: Maker, value: Value, term: str, groups: Sequence[str], sizes: dict[str, Dim]) -> Value:
+def _arranged(e: Formulas, value: Term, term: str, groups: Sequence[str], sizes: dict[str, Dim]) -> Term:
     """The operand as matrices: letters of no group are summed, and a batch without letters is not an axis."""
     kept = "".join(groups)
-    summed = tuple([axis for axis, letter in enumerate(term) if letter not in kept])
+    summed = [axis for axis, letter in enumerate(term) if letter not in kept]
     if summed:
-        value = make(REDUCE_SUM, value, attributes=ReduceAttributes(axes=summed, keepdims=False))
+        value = e.sum(value, summed, keepdims=False)
         term = "".join(letter for letter in term if letter in kept)
-    value = transposed(make, value, term, kept)
     axes = [product([sizes[letter] for letter in group]) for group in groups]
-    return make.reshape(value, tuple(axes if groups[0] else axes[1:]))
-
-
-def transposed(make: Maker, value: Value, letters: str, wanted: str) -> Value:
-    """The value with its axes, which the letters name, in the wanted order."""
-    perm = tuple([letters.index(letter) for letter in wanted])
-    if perm == tuple(range(len(perm))):
-        return value
-    return make(TRANSPOSE, value, attributes=TransposeAttributes(perm=perm))
+    return value.transposed([term.index(letter) for letter in kept]).reshape(axes if groups[0] else axes[1:])

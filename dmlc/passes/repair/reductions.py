@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
 
-from dmlc.ir import Dim, Graph, Node, Operation, Value, product
+from dmlc.ir import Dim, Graph, Node, product
 from dmlc.ir.dtype import i32, i64
-from dmlc.ops.binary import ADD, GREATER_EQUAL, LESS
 from dmlc.ops.choose import WHERE
-from dmlc.ops.index import GATHER_ELEMENTS, IOTA, IndexAttributes, IotaAttributes
-from dmlc.ops.move import CONCAT, SLICE, ConcatAttributes, SliceAttributes
+from dmlc.ops.index import GATHER_ELEMENTS
 from dmlc.ops.opaque import OPAQUE, is_opaque
 from dmlc.ops.reduce import (
     EXTREMES,
@@ -23,103 +20,63 @@ from dmlc.ops.reduce import (
     ReduceAttributes,
     reduction_of,
 )
-from dmlc.ops.select import ARGMAX, ARGMIN, TOP_K, ArgAttributes, TopKAttributes
+from dmlc.ops.select import ARGMAX, TOP_K, TopKAttributes
 from dmlc.passes.choose_lowering.plan import judged
+from dmlc.passes.expressions import Sketch, Term
+from dmlc.passes.lowering import KEEP, Lowered, NodeRule, lowers
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
-from dmlc.passes.node_maker import Maker, dtype_of
+from dmlc.passes.node_maker import dtype_of
 from dmlc.passes.primitives import log_sum_exp
-from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
+from dmlc.passes.rewrite import Match, Miss
 from dmlc.targets import dispatch_cost, dispatch_row, dispatches
 from dmlc.targets.directml import operator_rows, refusal
 
 
-class ShiftLogSumExp(Rule[Match]):
+@lowers(REDUCE_LOG_SUM_EXP, repairs=("log-sum-exp",), gives=REASSOCIATES)
+def shift_log_sum_exp(e: Sketch, node: Node, x: Term) -> Lowered:
     """A ReduceLogSumExp of a model is written out with the maximum taken out, as one of the language always is.
 
     ``reassociates``: the same function over the reals, whose rounding differs. An infinite maximum is kept from
     inf - inf: the result of -inf alone is -inf, of a +inf among others +inf.
     """
-
-    name = "shift-log-sum-exp"
-    optional = False
-    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_LOG_SUM_EXP,)
-    repairs: ClassVar[tuple[str, ...]] = ("log-sum-exp",)
-    rewrite_class = REASSOCIATES
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        (failure,) = self.repairs
-        wrong = self.capabilities.has_fault(failure, "ReduceLogSumExp", "T", dtype_of(node))
-        return Match(node) if wrong else None
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        return [log_sum_exp(Maker(rewriter), match.root, is_fused=True)]
+    is_wrong = e.target.has_fault("log-sum-exp", "ReduceLogSumExp", "T", x.dtype)
+    return log_sum_exp(e, node, x) if is_wrong else KEEP
 
 
-class NarrowExtreme(Rule[Match]):
+@lowers(*EXTREMES, repairs=("reduce-bytes-18",))
+def narrow_extreme(e: Sketch, node: Node, x: Term) -> Lowered:
     """The largest or smallest of 8 or 16 bits is found in i32, at opsets where only wider integers are taken."""
-
-    name = "narrow-extreme"
-    optional = False
-    roots = EXTREMES
-    repairs: ClassVar[tuple[str, ...]] = ("reduce-bytes-18",)
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        (failure,) = self.repairs
-        return (
-            Match(node) if self.capabilities.has_fault(failure, reduction_of(node).onnx, "T", dtype_of(node)) else None
-        )
-
-    def check(self, match: Match, graph: Graph) -> Miss | None:
-        x = match.root.operand("x")
-        for axis in match.root.attributes_as(ReduceAttributes).axes:
-            if graph.dims.promises_empty(x.shape[axis]):
-                return Miss(
-                    "axis {0} may be empty, and the maximum or minimum of nothing depends on {1}", (axis, x.type.dtype)
-                )
-        return None
-
-    def describe(self, match: Match) -> str:
-        return f"{match.root.op.name} of {dtype_of(match.root)} in i32"
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        make, root = Maker(rewriter), match.root
-        found = make(root.op, make.cast(root.operand("x"), i32), attributes=root.attributes)
-        return [make.cast(found, dtype_of(root))]
+    if not e.target.has_fault("reduce-bytes-18", reduction_of(node).onnx, "T", x.dtype):
+        return KEEP
+    for axis in node.attributes_as(ReduceAttributes).axes:
+        if e.graph.dims.promises_empty(x.shape[axis]):
+            text = "axis {0} may be empty, and the maximum or minimum of nothing depends on {1}"
+            return Miss(text, (axis, x.dtype))
+    return e.again(node, x.cast(i32))[0].cast(x.dtype)
 
 
 #: Reductions that poolings over the whole map compute, and DirectML's operators for these poolings.
 _POOLS = {"GlobalAveragePool": (REDUCE_MEAN, "AVERAGE_POOLING"), "GlobalMaxPool": (REDUCE_MAX, "MAX_POOLING")}
 
 
-class ReduceManyAxes(Rule[Match]):
+def _class_of_pool(rule: NodeRule, match: Match, graph: Graph, context: PassContext) -> str:
+    return EXACT if _pool(match.root) == "GlobalMaxPool" else REASSOCIATES
+
+
+@lowers(REDUCE_MAX, REDUCE_MEAN, onnx=tuple(_POOLS), optional=True, gives=_class_of_pool, rewrite_class=REASSOCIATES)
+def reduce_many_axes(e: Sketch, node: Node, x: Term | None, *_: Term | None) -> Lowered:
     """A pooling over the whole map becomes a reduction if it has more axes than DirectML's pooling takes.
 
     ``exact`` for the largest element, else ``reassociates``: a mean may be summed in another order.
     """
-
-    name = "reduce-many-axes"
-    optional = False
-    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_MAX, REDUCE_MEAN, OPAQUE)
-    rewrite_class = REASSOCIATES
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        pool = _pool(node)
-        level = self.capabilities.target.feature_level
-        if pool is None or level is None or self.capabilities.kernel(pool) is None:
-            return None
-        row = operator_rows().get(_POOLS[pool][1])
-        tensors = {"InputTensor": (None, node.operand(0).type.rank)}
-        return Match(node) if row is not None and refusal(row, tensors, level) is not None else None
-
-    def class_of(self, match: Match, graph: Graph, context: PassContext) -> str:
-        return EXACT if _pool(match.root) == "GlobalMaxPool" else REASSOCIATES
-
-    def describe(self, match: Match) -> str:
-        return f"{_pool(match.root)} of {match.root.result.type.rank} axes"
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        x, (op, _) = match.root.operand(0), _POOLS[str(_pool(match.root))]
-        return [rewriter.add(op, [x], ReduceAttributes(axes=tuple(range(2, x.type.rank)), keepdims=True))]
+    pool, level = _pool(node), e.target.target.feature_level
+    if pool is None or x is None or level is None or e.target.kernel(pool) is None:
+        return KEEP
+    op, name = _POOLS[pool]
+    row = operator_rows().get(name)
+    if row is None or refusal(row, {"InputTensor": (None, x.rank)}, level) is None:
+        return KEEP
+    return e.reduced(op, x, range(2, x.rank))
 
 
 def _pool(node: Node) -> str | None:
@@ -154,82 +111,71 @@ class _TopKWork(Struct, frozen=True):
         return cost.microseconds(self.dispatches + rows * self.dispatches_a_row, rows * self.bytes_a_row)
 
 
-class TopKBySearch(Rule[Match]):
+@lowers(TOP_K, optional=True)
+def top_k_by_search(e: Sketch, node: Node, x: Term) -> Lowered:
     """top_k of a small k becomes k maxima, each of the elements that are left, where they are far less work.
 
     A search is an argmax or argmin, whose first winner is top_k's. The element found is removed from its row, and the
     elements behind it move up. No value marks it, so rows of -inf, of the lowest integer or with a NaN give k
     different indices too. Without times, how much work it is comes from ``dispatch.json``.
     """
-
-    name = "top-k-by-search"
-    roots: ClassVar[tuple[Operation, ...]] = (TOP_K,)
-    repairs: ClassVar[tuple[str, ...]] = ()
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        table = self.capabilities.provider.dispatches
-        if not dispatch_row("TopK", table).per_row:  # it costs what one search does
-            return None
-        kernel, a = self.capabilities.kernel("TopK"), node.attributes_as(TopKAttributes)
-        if kernel is None or dtype_of(node).name not in kernel.types["T"] or not any(v.uses for v in node.results):
-            return None
-        return Match(node) if isinstance(a.k, int) and a.k <= _MOST else None
-
-    def check(self, match: Match, graph: Graph) -> Miss | None:
-        root = match.root
-        a, x, dtype = root.attributes_as(TopKAttributes), root.operand("x"), dtype_of(root)
-        needed = (ARGMAX, GATHER_ELEMENTS, WHERE) if a.k != 1 else (ARGMAX, GATHER_ELEMENTS)
-        if not all(self.capabilities.has_kernel(op, dtype) for op in needed):
-            return Miss("argmax and top-k of {0} need casts", (dtype,), x)
-        size = x.shape[a.axis]
-        if not isinstance(size, int):
-            return Miss("axis {0} has a dynamic size: the cost of an argmax over it is not known", (a.axis,), x)
-        rows = product([d for i, d in enumerate(x.shape) if i != a.axis])
-        return judged(self, match, graph, _no_gain(_top_k(root, size), _searches(root, size), graph, rows))
-
-    def describe(self, match: Match) -> str:
-        return f"top_k with k={match.root.attributes_as(TopKAttributes).k}"
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        make, root = Maker(rewriter), match.root
-        a, x = root.attributes_as(TopKAttributes), root.operand("x")
-        found: list[Value] = []
-        left = x
-        for step in range(int(str(a.k))):
-            if step:
-                left = _without(make, left, found[-1], a.axis)
-            record = ArgAttributes(axes=(a.axis,), ties="first", dtype=i64, keepdims=True)
-            found.append(make(ARGMAX if a.order == "largest" else ARGMIN, left, attributes=record))
-        places = [_in_row(make, index, found[:step]) for step, index in enumerate(found)]
-        indices = places[0] if len(places) == 1 else make(CONCAT, *places, attributes=ConcatAttributes(axis=a.axis))
-        values, unused = root.results
-        if values.uses:
-            values = make(GATHER_ELEMENTS, x, indices, attributes=IndexAttributes(axis=a.axis))
-        return [values, make.cast(indices, a.dtype) if unused.uses else unused]
+    a, kernel = node.attributes_as(TopKAttributes), e.target.kernel("TopK")
+    if not dispatch_row("TopK", e.target.provider.dispatches).per_row:  # it costs what one search does
+        return KEEP
+    if kernel is None or x.dtype.name not in kernel.types["T"] or not any(v.uses for v in node.results):
+        return KEEP
+    if not isinstance(a.k, int) or a.k > _MOST:
+        return KEEP
+    reason = _why_not_searched(e, node, x, a)
+    if reason is not None:
+        return reason
+    find = e.argmax if a.order == "largest" else e.argmin
+    found: list[Term] = []
+    left = x
+    for step in range(a.k):
+        if step:
+            left = _without(e, left, found[-1], a.axis)
+        found.append(find(left, axes=(a.axis,), ties="first", dtype=i64, keepdims=True))
+    places = [_in_row(index, found[:step]) for step, index in enumerate(found)]
+    indices = places[0] if len(places) == 1 else e.concat(*places, axis=a.axis)
+    values, unused = node.results
+    chosen = e.gather_elements(x, indices, axis=a.axis) if values.uses else values
+    return [chosen, indices.cast(a.dtype) if unused.uses else unused]
 
 
-def _without(make: Maker, x: Value, index: Value, axis: int) -> Value:
+def _why_not_searched(e: Sketch, node: Node, x: Term, a: TopKAttributes) -> Miss | None:
+    needed = (ARGMAX, GATHER_ELEMENTS, WHERE) if a.k != 1 else (ARGMAX, GATHER_ELEMENTS)
+    if not all(e.target.has_kernel(op, x.dtype) for op in needed):
+        return Miss("argmax and top-k of {0} need casts", (x.dtype,), x.value)
+    size = x.shape[a.axis]
+    if not isinstance(size, int):
+        text = "axis {0} has a dynamic size: the cost of an argmax over it is not known"
+        return Miss(text, (a.axis,), x.value)
+    rows = product([d for i, d in enumerate(x.shape) if i != a.axis])
+    estimated = _no_gain(_top_k(node, size), _searches(node, size), e.graph, rows)
+    return judged(e.rule, Match(node), e.graph, estimated)
+
+
+def _without(e: Sketch, x: Term, index: Term, axis: int) -> Term:
     """The rows along ``axis`` without the element at the index, in the same order."""
     size = x.shape[axis]
-
-    def part(first: int, last: Dim) -> Value:
-        record = SliceAttributes(starts=(first,), ends=(last,), axes=(axis,), steps=(1,))
-        return make(SLICE, x, attributes=record)
-
-    along: list[Dim] = [1] * x.type.rank
+    along: list[Dim] = [1] * x.rank
     along[axis] = size - 1
     if isinstance(size, int) and size <= _MOST_COUNTED:  # as folding would make it: repairs run after folding
-        numbers = make.constant(np.arange(size - 1).reshape(along), i64)
+        numbers = e.number(np.arange(size - 1).reshape(along), i64)
     else:
-        numbers = make.reshape(make(IOTA, attributes=IotaAttributes(length=size - 1, dtype=i64)), along)
-    before = make(LESS, numbers, index)
-    return make(WHERE, before, part(0, size - 1), part(1, size))
+        numbers = e.iota(length=size - 1, dtype=i64).reshape(along)
+    before = numbers < index
+    first, second = (
+        e.slice(x, starts=(start,), ends=(end,), axes=(axis,), steps=(1,)) for start, end in ((0, size - 1), (1, size))
+    )
+    return e.where(before, first, second)
 
 
-def _in_row(make: Maker, index: Value, earlier: Sequence[Value]) -> Value:
+def _in_row(index: Term, earlier: Sequence[Term]) -> Term:
     """The index in the whole row of what was found after the ``earlier`` ones were taken out."""
     for gone in reversed(earlier):
-        index = make(ADD, index, make.cast(make(GREATER_EQUAL, index, gone), i64))
+        index = index + (index >= gone).cast(i64)
     return index
 
 

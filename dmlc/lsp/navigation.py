@@ -15,7 +15,7 @@ from dmlc.lsp.documents import Document
 from dmlc.lsp.outline import Outline, Role, Symbol, name_of
 from dmlc.lsp.pages import type_of
 from dmlc.lsp.positions import Text
-from dmlc.text.elaborate.folders import Folders, LoadError, read_file
+from dmlc.text.elaborate.files import Folders, LoadError, read_file
 from dmlc.text.elaborate.scope import quoted
 from dmlc.text.standard_library import std_blocks, std_path
 from dmlc.text.syntax.parser import decode, lex

@@ -18,7 +18,7 @@ from dmlc.ops.call import CallSite
 from dmlc.ops.literals import literal_array
 from dmlc.text.elaborate.blocks import Block
 from dmlc.text.elaborate.evaluate import Asked
-from dmlc.text.elaborate.folders import Folders, LoadError
+from dmlc.text.elaborate.files import Folders, LoadError, load_tensor
 from dmlc.text.elaborate.scope import POISON, Frame, Unit, bare
 from dmlc.text.syntax import tree
 
@@ -90,8 +90,6 @@ def _load(call: tree.Call, wanted: TensorType, const: str, folders: Folders, lim
     if call.keywords or len(strings) != len(texts) or len(strings) not in (1, 2):
         help = 'write load("w.npy") or load("w.npz", "key")'
         raise fail(codes.NOT_KNOWN, "load takes the name of a file, and the key of a .npz", Label(call.span), help=help)
-    from dmlc.text.elaborate.files import load_tensor
-
     try:
         return load_tensor(folders, strings[0], strings[1] if len(strings) == 2 else None, wanted, const, limits)
     except LoadError as error:

@@ -19,7 +19,7 @@ from dmlc.ops import OPERATIONS
 from dmlc.ops.model_call import CallableModel
 from dmlc.text.elaborate.cycles import find_cycles
 from dmlc.text.elaborate.declarations import read_const
-from dmlc.text.elaborate.folders import Folders, LoadError, read_file
+from dmlc.text.elaborate.files import Folders, LoadError, read_file
 from dmlc.text.elaborate.scope import (
     HIDEABLE,
     LITERALS,
@@ -35,8 +35,6 @@ from dmlc.text.elaborate.scope import (
 from dmlc.text.standard_library import std_blocks, std_path
 from dmlc.text.syntax import tree
 from dmlc.text.syntax.parser import decode, parse
-
-#: Bytes that stand in no program, and at the beginning of each ONNX model: the tags of its fields.
 
 T = TypeVar("T")
 
@@ -228,11 +226,7 @@ class NameReader:
         with naming(shown):
             source = decode(shown, data, self.limits)
             program = parse(source, self.limits)
-        names = FileNames(Path(shown).name, hidden_dims=_dims(program))
-        self._open[os.path.realpath(path)] = path.name
-        self._fill(names, program, path.parent)
-        del self._open[os.path.realpath(path)]
-        return UsedFile(names, program)
+        return UsedFile(self.used(program, path.parent, str(path)), program)
 
     def _circle(self, where: str, label: Label) -> DmlcError:
         paths = list(self._open)

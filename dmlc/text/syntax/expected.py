@@ -38,23 +38,15 @@ def unexpected(
 
     ``behind`` is the rest of the block.
     """
-    before = _before(tokens, token)
+    place = next((i for i, other in enumerate(tokens) if other is token), len(tokens))
+    before = tokens[place - 1] if place else None
     if start == "dim" and before is not None:
         bounds = _bounds(token, before, accepts)
         if bounds is not None:
             return bounds
     message = f"expected {_list(accepts)}, found {shown(token)}"
-    help = foreign(start, tokens, token, accepts, behind) or _help(start, tokens, token, before, accepts)
+    help = foreign(start, tokens, place, token, accepts, behind) or _help(start, tokens, place, token, accepts)
     return Diagnostic.of(codes.UNEXPECTED, message, Label(token.span, "here"), help=help)
-
-
-def _before(tokens: Sequence[Token], token: Token) -> Token | None:
-    before = None
-    for other in tokens:
-        if other is token:
-            return before
-        before = other
-    return before
 
 
 def _list(accepts: set[str]) -> str:
@@ -99,20 +91,15 @@ def _bounds(token: Token, before: Token, accepts: set[str]) -> Diagnostic | None
 
 
 def _quoted(keyword: Token) -> Help:
-    return proposal(
-        f"{keyword.text} is a keyword; as a name it is quoted: `{keyword.text}`", f"`{keyword.text}`", keyword
-    )
+    written = f"`{keyword.text}`"
+    return proposal(f"{keyword.text} is a keyword; as a name it is quoted: {written}", written, keyword)
 
 
-def _after(tokens: Sequence[Token], token: Token) -> str:
-    """The type of the token behind that one."""
-    place = tokens.index(token) + 1
-    return tokens[place].type if place < len(tokens) else ""
-
-
-def _help(start: str, tokens: Sequence[Token], token: Token, before: Token | None, accepts: set[str]) -> Help:
+def _help(start: str, tokens: Sequence[Token], place: int, token: Token, accepts: set[str]) -> Help:
+    before = tokens[place - 1] if place else None
     kind, previous = token.type, before.type if before else ""
-    if kind == "_DOT" and before and before.text.isdecimal() and _after(tokens, token) != "NAME":
+    after = tokens[place + 1].type if place + 1 < len(tokens) else ""
+    if kind == "_DOT" and before and before.text.isdecimal() and after != "NAME":
         return proposal(f"digits are on both sides of the point: {before.text}.0", ".0", safe=True)
     if kind in _KEYWORDS and "NAME" in accepts:
         return _quoted(token)

@@ -129,10 +129,11 @@ def masked(text: str) -> str:
 # --- tokens that do not fit
 
 
-def foreign(start: str, tokens: Sequence[Token], token: Token, accepts: set[str], behind: Sequence[Token]) -> Help:
-    """The way to write what was meant where ``token`` of a piece does not fit; empty where no other language explains
+def foreign(
+    start: str, tokens: Sequence[Token], place: int, token: Token, accepts: set[str], behind: Sequence[Token]
+) -> Help:
+    """The way to write what was meant where the token at a place does not fit; empty where no other language explains
     it. ``behind`` is the rest of the block."""
-    place = next((i for i, other in enumerate(tokens) if other is token), len(tokens))
     around = Around(token.source, tokens[0].line, tokens[-1].line, token)
     return (
         _augmented(start, tokens, place, behind)

@@ -1,17 +1,28 @@
-"""The canonical text of a program: the same tokens and comments, one layout."""
+"""The canonical text of a program: the same tokens and comments, one layout.
+
+A bracket with commas is opened when it ends in a comma or holds a comment (so the layout of a text that was laid out
+stays), and when its line is too long, the widest first. Parentheses around an expression are opened only for a
+comment. A pipe that began a line does so again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from heapq import merge
+from typing import TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from dmlc.diagnostics import Source, naming
 from dmlc.diagnostics.limits import DEFAULTS, Limits
-from dmlc.text.syntax.layout import INDENT, statement_lines
 from dmlc.text.syntax.lexer import Lexed
 from dmlc.text.syntax.parser import lex, parse_tokens
-from dmlc.text.syntax.tokens import Token
+from dmlc.text.syntax.tokens import CLOSERS, OPENERS, Token
+
+MAX_WIDTH = 100
+INDENT = "    "
+
+_ENDS_OPERAND = frozenset({"NAME", "NUMBER", "STRING", "RPAR", "RSQB"})
 
 
 def format_source(source: Source, limits: Limits = DEFAULTS) -> str:
@@ -75,7 +86,7 @@ def _entries(lexed: Lexed) -> list[_Entry]:
         out.append(_Entry(current, depth, is_apart and not opened and first.type != "RBRACE"))
         last, current = current[-1], []
 
-    for token in _merged(lexed):
+    for token in merge(lexed.tokens, lexed.comments, key=lambda token: (token.line, token.column)):
         if token.type == "COMMENT" and not current:
             if last is not None and last.line == token.line and last.type != "COMMENT" and not out[-1].comment:
                 out[-1].comment = token.text.rstrip()
@@ -97,20 +108,6 @@ def _entries(lexed: Lexed) -> list[_Entry]:
     return out
 
 
-def _merged(lexed: Lexed) -> Iterator[Token]:
-    """Tokens and comments in the order of the text."""
-    comments = iter(lexed.comments)
-    comment = next(comments, None)
-    for token in lexed.tokens:
-        while comment is not None and (comment.line, comment.column) < (token.line, token.column):
-            yield comment
-            comment = next(comments, None)
-        yield token
-    if comment is not None:
-        yield comment
-    yield from comments
-
-
 def _separate_blocks(entries: list[_Entry]) -> None:
     """A blank line before the head of a block (or the comments that stand on it), and after its end."""
     for i, entry in enumerate(entries):
@@ -121,3 +118,289 @@ def _separate_blocks(entries: list[_Entry]) -> None:
             while first and entries[first - 1].is_comment and not entries[first].blank_before:
                 first -= 1
             entries[first].blank_before = True
+
+
+# --- the layout of one statement
+
+
+class Part(Struct, eq=False):
+    """An item of a bracket, or the part of a statement between pipes."""
+
+    nodes: list[Node] = field(default_factory=list)
+    before: list[str] = field(default_factory=list)  # comments on lines of their own
+    inside: list[tuple[str, bool]] = field(default_factory=list)  # comments among the nodes; whether they end a line
+    after: str = ""  # a comment at the end of its line
+    begins_line: bool = False
+
+    def close(self) -> list[str]:
+        """Place the comments among the nodes: before them, but the last that ends a line behind them.
+
+        Gives those that stand below the last node.
+        """
+        below: list[str] = []
+        while self.inside and not self.inside[-1][1]:
+            below.insert(0, self.inside.pop()[0])
+        if self.inside:
+            self.after = self.inside.pop()[0]
+        self.before += [text for text, _ in self.inside]
+        self.inside = []
+        return below
+
+
+class Bracket(Struct, eq=False):
+    opener: Token
+    closer: Token
+    is_list: bool  # its items are parted by commas
+    parts: list[Part] = field(default_factory=list)
+    after_opener: str = ""
+    before_closer: list[str] = field(default_factory=list)
+    ends_in_comma: bool = False
+
+    @property
+    def must_open(self) -> bool:
+        return bool(
+            (self.ends_in_comma and self.is_list)
+            or self.after_opener
+            or self.before_closer
+            or any(part.before or part.after for part in self.parts)
+        )
+
+    @property
+    def inside(self) -> str:
+        """The type of its opener if its items are parted by commas; else empty."""
+        return self.opener.type if self.is_list else ""
+
+    @property
+    def is_plain(self) -> bool:
+        """True if all items are numbers and names: they fill lines instead of taking one line each."""
+        return len(self.parts) > 1 and all(
+            not part.before and not part.after and all(isinstance(node, Token) for node in part.nodes)
+            and not any(isinstance(node, Token) and node.type in ("EQUAL", "COLON") for node in part.nodes)
+            and (self.opener.type == "LSQB")
+            for part in self.parts
+        )  # fmt: skip
+
+
+Node: TypeAlias = Token | Bracket
+
+
+def statement_lines(tokens: Sequence[Token], depth: int) -> list[str]:
+    """The lines of a statement whose tokens (comments among them) are given, at a block depth."""
+    parts = _Reader(tokens).statement()
+    return _Layout(parts, depth).lines()
+
+
+# --- tokens to a tree of brackets
+
+
+class _Reader:
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self.tokens = tokens
+        self.index = 0
+
+    def statement(self) -> list[Part]:
+        """Return the parts between the pipes; each but the first begins with its pipe."""
+        stack: list[tuple[Bracket, Part]] = []
+        out = [Part()]
+        part = out[0]
+        before: Token | None = None
+        for token in self.tokens:
+            if token.type == "COMMENT":
+                self.comment(token, before, stack[-1][0] if stack else None, part)
+                continue
+            if token.type in OPENERS:
+                is_list = token.type == "LSQB" or (before is not None and before.type in ("NAME", "ARROW"))
+                bracket = Bracket(token, token, is_list)
+                part.nodes.append(bracket)
+                stack.append((bracket, part))
+                part = Part()
+            elif token.type in CLOSERS:
+                bracket, outside = stack.pop()
+                bracket.closer = token
+                bracket.before_closer = part.close()
+                if part.nodes:
+                    bracket.parts.append(part)
+                else:
+                    bracket.before_closer = part.before
+                bracket.ends_in_comma = before is not None and before.type == "_COMMA"
+                part = outside
+            elif token.type == "_COMMA" and stack:
+                below = part.close()
+                stack[-1][0].parts.append(part)
+                part = Part(before=below)
+            elif token.type == "PIPE" and not stack:
+                below = part.close()
+                part = Part([token], below, begins_line=before is not None and token.line > before.line)
+                out.append(part)
+            else:
+                part.nodes.append(token)
+            before = token
+        part.close()
+        return out
+
+    def comment(self, token: Token, before: Token | None, bracket: Bracket | None, part: Part) -> None:
+        text = token.text.rstrip()
+        if part.nodes:
+            part.inside.append((text, before is not None and before.line == token.line))
+        elif bracket is not None and before is bracket.opener and before.line == token.line and not part.before:
+            bracket.after_opener = bracket.after_opener or text
+        elif (
+            bracket is not None
+            and bracket.parts
+            and before is not None
+            and before.line == token.line
+            and not bracket.parts[-1].after
+            and not part.before
+        ):
+            bracket.parts[-1].after = text
+        else:
+            part.before.append(text)
+
+
+# --- the tree to lines
+
+
+class _Layout:
+    def __init__(self, parts: list[Part], depth: int) -> None:
+        self.parts = parts
+        self.depth = depth
+        self.is_broken = any(part.begins_line or part.before or part.after for part in parts)
+        self.opened: set[int] = set()
+        self.candidates: list[tuple[int, int, Bracket]] = []  # line, width, bracket
+
+    def lines(self) -> list[str]:
+        """The lines, none longer than the width where that can be helped."""
+        while True:
+            lines = self.write()
+            if not self.improve(lines):
+                return [line.rstrip() for line in lines]
+
+    def improve(self, lines: list[str]) -> bool:
+        """Break the pipes or open a bracket of the first line that is too long and can be helped."""
+        for number, line in enumerate(lines):
+            if len(_uncommented(line, self.comments.get(number, ""))) <= MAX_WIDTH:
+                continue
+            if not self.is_broken and len(self.parts) > 1:
+                self.is_broken = True
+                return True
+            here = [(width, bracket) for at, width, bracket in self.candidates if at == number]
+            if here:
+                self.opened.add(id(max(here, key=lambda pair: pair[0])[1]))
+                return True
+        return False
+
+    def write(self) -> list[str]:
+        self.out = [INDENT * self.depth]
+        self.comments: dict[int, str] = {}
+        self.candidates = []
+        before: Token | None = None
+        for i, part in enumerate(self.parts):
+            if i and self.is_broken:
+                for comment in part.before:
+                    self.newline(self.depth + 1)
+                    self.out[-1] += comment
+                self.newline(self.depth + 1)
+                before = None
+            before = self.nodes(part.nodes, self.depth + (1 if i and self.is_broken else 0), before, inside="")
+            if part.after:
+                self.comment(part.after)
+        return self.out
+
+    def newline(self, depth: int) -> None:
+        self.out.append(INDENT * depth)
+
+    def comment(self, text: str) -> None:
+        self.out[-1] += f"  {text}"
+        self.comments[len(self.out) - 1] = text
+
+    def nodes(self, nodes: Sequence[Node], depth: int, before: Token | None, *, inside: str) -> Token | None:
+        """Write nodes, ``inside`` a bracket with commas of that type; gives the last token."""
+        is_sign = False
+        for node in nodes:
+            token = node.opener if isinstance(node, Bracket) else node
+            if not is_sign:
+                self.out[-1] += _gap(before, token, inside)
+            is_sign = token.type == "BANG" or (
+                token.type == "MINUS" and (before is None or before.type not in _ENDS_OPERAND)
+            )
+            if isinstance(node, Bracket):
+                self.bracket(node, depth)
+                before = node.closer
+            else:
+                self.out[-1] += node.text
+                before = node
+        return before
+
+    def bracket(self, bracket: Bracket, depth: int) -> None:
+        if bracket.must_open or id(bracket) in self.opened:
+            self.open_bracket(bracket, depth)
+            return
+        start, line = len(self.out[-1]), len(self.out) - 1
+        known = len(self.candidates)
+        self.out[-1] += bracket.opener.text
+        for i, part in enumerate(bracket.parts):
+            self.out[-1] += ", " if i else ""
+            self.nodes(part.nodes, depth, None, inside=bracket.inside)
+        self.out[-1] += bracket.closer.text
+        if bracket.is_list and bracket.parts:
+            del self.candidates[known:]
+            self.candidates.append((line, len(self.out[-1]) - start, bracket))
+
+    def open_bracket(self, bracket: Bracket, depth: int) -> None:
+        self.out[-1] += bracket.opener.text
+        if bracket.after_opener:
+            self.comment(bracket.after_opener)
+        if bracket.is_plain:
+            self.fill(bracket, depth + 1)
+        else:
+            for part in bracket.parts:
+                for comment in part.before:
+                    self.newline(depth + 1)
+                    self.out[-1] += comment
+                self.newline(depth + 1)
+                self.nodes(part.nodes, depth + 1, None, inside=bracket.inside)
+                self.out[-1] += "," if bracket.is_list else ""
+                if part.after:
+                    self.comment(part.after)
+        for comment in bracket.before_closer:
+            self.newline(depth + 1)
+            self.out[-1] += comment
+        self.newline(depth)
+        self.out[-1] += bracket.closer.text
+
+    def fill(self, bracket: Bracket, depth: int) -> None:
+        """Plain items, as many on a line as fit."""
+        self.newline(depth)
+        is_first = True
+        for text in self.plain(bracket):
+            if not is_first and len(self.out[-1]) + len(text) + 1 > MAX_WIDTH:
+                self.newline(depth)
+                is_first = True
+            self.out[-1] += text if is_first else f" {text}"
+            is_first = False
+
+    def plain(self, bracket: Bracket) -> Iterator[str]:
+        for part in bracket.parts:
+            out, self.out = self.out, [""]
+            self.nodes(part.nodes, 0, None, inside=bracket.inside)
+            text, self.out = self.out[-1], out
+            yield f"{text},"
+
+
+def _uncommented(line: str, comment: str) -> str:
+    return line[: -len(comment)].rstrip() if comment else line
+
+
+def _gap(before: Token | None, token: Token, inside: str) -> str:
+    """The blank between two tokens, or none."""
+    if before is None or token.type in ("_COMMA", "COLON", "_DOT", "RANGE") or before.type in ("_DOT", "RANGE"):
+        return ""
+    if token.type in OPENERS and before.type == "NAME":
+        return ""
+    if token.type == "LSQB" and before.type in CLOSERS:  # an index
+        return ""
+    if inside == "LSQB" and before.type == "COLON":  # a slice
+        return ""
+    if inside and "EQUAL" in (token.type, before.type):
+        return ""
+    return " "

@@ -108,7 +108,7 @@ def emitted_models_are_valid(request: pytest.FixtureRequest) -> Iterator[None]:
         rate = 1
     if rate and request.node.get_closest_marker("emits_invalid") is None:
         is_marked = request.node.get_closest_marker("every_emitted") is not None
-        runs = 0 if request.node.get_closest_marker("hostile") is not None else 1 if is_marked else SAMPLE
+        runs = 0 if request.node.get_closest_marker("hostile") is not None else 2 if is_marked else 2 * SAMPLE
         complaints = RECORDER.complaints(rate, runs)
         if complaints:
             pytest.fail("an emitted model is not valid:\n" + "\n".join(complaints), pytrace=False)

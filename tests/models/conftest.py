@@ -12,12 +12,12 @@ from models.test_next_commands import NAMES as NEXT
 
 #: Of so many models, a test of this module takes one. Those that are not here take all.
 TURNS = {
-    "test_checked_fixtures": 3,
-    "test_fixed_point": 3,
-    "test_decomposed_fixtures": 3,
-    "test_bound_fixtures": 3,
-    "test_program_texts": 3,
-    "test_runtime_rewrites": 3,
+    "test_checked_fixtures": 4,
+    "test_fixed_point": 4,
+    "test_decomposed_fixtures": 4,
+    "test_bound_fixtures": 4,
+    "test_program_texts": 4,
+    "test_runtime_rewrites": 4,
     "test_fused_attention": 2,
 }
 

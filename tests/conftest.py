@@ -89,7 +89,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     help = "which emitted ONNX models are given to onnx.checker and ONNX Runtime: all, a sample, or none"
     parser.addoption("--emitted", choices=("all", "sample", "none"), default="sample", help=help)
     help = "whether each test of the model fixtures runs with all of them, or the tests take turns"
-    parser.addoption("--models", choices=("all", "turns"), default="turns", help=help)
+    parser.addoption("--model-tests", choices=("all", "turns"), default="turns", help=help)
     help = "which of onnx's node tests run: all, or a sample"
     parser.addoption("--node-tests", choices=("all", "sample"), default="sample", help=help)
 

@@ -15,6 +15,7 @@ from onnx import ModelProto, TensorProto, helper
 
 import dmlc
 from dmlc.cli.main import main
+from tests.rows import each_row
 
 NAME = 'x<b>&"y'  # ONNX allows any text
 TEXT = "model m(x: f32[2, N]) -> (y) {\n    y = relu(softmax(x))\n    return y\n}\n"
@@ -59,7 +60,7 @@ SHOWN: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("make", SHOWN.values(), ids=SHOWN)
+@each_row("make", SHOWN.values(), ids=SHOWN)
 def test_each_result_has_a_line_a_text_and_a_table(make: Callable[[], Any]) -> None:
     shown = make()
     assert re.fullmatch(r"<\w+ .*>", repr(shown))

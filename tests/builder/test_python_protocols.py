@@ -12,6 +12,7 @@ import pytest
 
 import dmlc
 from dmlc.diagnostics import DmlcError
+from tests.rows import each_row
 
 Use = Callable[[Any, Any], Any]
 
@@ -21,7 +22,7 @@ def tensors() -> tuple[dmlc.Graph, Any, Any]:
     return g, g.input("x", "f32", ("N", 4)), g.input("i", "i32", (3, 4))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("use", "words"),
     [
         (lambda x, i: i << 1, r"E0203.*has no <<.*a shift is written a \* 2 \*\* n"),
@@ -54,7 +55,7 @@ def test_what_a_tensor_cannot_do_is_refused_with_what_to_write(use: Use, words: 
     assert span.source.name.endswith("test_python_protocols.py")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("use", "expected"),
     [
         (lambda x, i: divmod(i, 3), lambda x, i: divmod(i, 3)),

@@ -31,7 +31,7 @@ def test_nearly_every_rule_has_an_example() -> None:
     assert len(example_files()) > 0.95 * len(of_compile)
 
 
-@pytest.mark.parametrize("name", sorted(example_files()))
+@each_row("name", sorted(example_files()))
 def test_a_rule_fires_on_its_example(name: str) -> None:
     example = example_of(name)
     assert example is not None

@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import dmlc
 from dmlc.diagnostics import Source
+from tests.rows import each_row
 
 FLOAT = TensorProto.FLOAT
 node = helper.make_node
@@ -180,7 +181,7 @@ def test_a_program_of_sizes_that_values_tell_is_the_model_again(name: str, tmp_p
     assert again.run(feeds, "cpu")["y"].shape == before.shape
 
 
-@pytest.mark.parametrize("name", OPEN_SIZES)
+@each_row("name", OPEN_SIZES)
 def test_the_text_of_a_program_that_is_read_is_that_text(name: str) -> None:
     first = dmlc.compile(OPEN_SIZES[name][0]).artifact("dml").payload
     assert dmlc.compile(Source("m.dml", first)).artifact("dml").payload == first

@@ -42,8 +42,8 @@ def operators(made: dmlc.Program) -> list[str]:
     return [f"{node.domain}.{node.op_type}".lstrip(".") for node in made.to_onnx().graph.node]
 
 
-@pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("dtype", NUMPY)
+@each_row("call", CALLS)
+@each_row("dtype", NUMPY)
 def test_numbers(call: str, dtype: str) -> None:
     x = X.astype(NUMPY[dtype])
     expected = np.array([CALLS[call](float(value)) for value in x])

@@ -72,8 +72,8 @@ def sorted_places(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
     return np.moveaxis(out, -1, axis)
 
 
-@pytest.mark.parametrize("descending", [False, True])
-@pytest.mark.parametrize("dtype", NUMBERS)
+@each_row("descending", [False, True])
+@each_row("dtype", NUMBERS)
 def test_sort_and_argsort(dtype: str, descending: bool) -> None:
     """The axes take turns, of which each dtype has one in one direction and two in the other."""
     word, first = "true" if descending else "false", NUMBERS.index(dtype)
@@ -93,10 +93,8 @@ def test_defaults_of_sort() -> None:
     check("argsort(x, dtype=i64)", "f32", lambda x: np.argsort(x, axis=-1, kind="stable"))
 
 
-@pytest.mark.parametrize(
-    "axes", [None, *(list(a) for n in (1, 2, 3) for a in itertools.combinations(range(3), n))], ids=str
-)
-@pytest.mark.parametrize("keepdims", [True, False])
+@each_row("axes", [None, *(list(a) for n in (1, 2, 3) for a in itertools.combinations(range(3), n))], ids=str)
+@each_row("keepdims", [True, False])
 def test_any_and_all(axes: list[int] | None, keepdims: bool) -> None:
     keywords = ("" if axes is None else f", axes={axes}") + ("" if keepdims else ", keepdims=false")
     over = None if axes is None else tuple(axes)

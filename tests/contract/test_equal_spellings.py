@@ -7,6 +7,7 @@ import pytest
 
 import dmlc
 from dmlc.diagnostics import Source
+from tests.rows import each_row
 
 TARGETS = [("directml", 21), ("directml", 15), ("cpu", 21), ("onnx", 21), ("onnx", 13)]
 
@@ -123,7 +124,7 @@ def test_an_operation_is_never_worse_than_by_hand(name: str) -> None:
         np.testing.assert_allclose(x, y, rtol=2e-5, atol=2e-5, err_msg=f"{target} {opset}")
 
 
-@pytest.mark.parametrize("name", [*(n for n in PAIRS if "norm" in n), "relu", "gelu", "silu"])
+@each_row("name", [*(n for n in PAIRS if "norm" in n), "relu", "gelu", "silu"])
 def test_of_f16_too(name: str) -> None:
     """Parts that no operator takes are computed in f32, with casts, where by hand they would be rounded each."""
     operation, by_hand = PAIRS[name]

@@ -68,7 +68,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("x_shape", "i_shape", "axis", "batch"), CASES)
+@each_row(("x_shape", "i_shape", "axis", "batch"), CASES)
 def test_numbers(x_shape: tuple[int, ...], i_shape: tuple[int, ...], axis: int, batch: int) -> None:
     rng = np.random.default_rng(0)
     x = rng.permutation(np.arange(np.prod(x_shape))).reshape(x_shape).astype(np.float32)

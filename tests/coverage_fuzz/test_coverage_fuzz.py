@@ -14,6 +14,7 @@ import pytest
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
 from dmlc.diagnostics.catalogue.syntax import EMPTY
+from tests.rows import each_row
 from tools.coverage_fuzz import model as coverage_model
 from tools.coverage_fuzz import targets as coverage_targets
 from tools.coverage_fuzz import text as coverage_text
@@ -49,8 +50,8 @@ def test_seeds_are_read(name: str) -> None:
     assert max(map(len, SEEDS[name])) <= harness.MAX_LEN
 
 
-@pytest.mark.parametrize("part", range(4))
-@pytest.mark.parametrize("name", HARNESSES)
+@each_row("part", range(4))
+@each_row("name", HARNESSES)
 def test_changed_inputs_do_no_harm(name: str, part: int) -> None:
     harness, rng = HARNESSES[name], random.Random(f"{name} {part}")
     pool, words = list(SEEDS[name]), set()

@@ -127,7 +127,7 @@ def random_model(rng: np.random.Generator, size: int) -> ModelProto:
     return made
 
 
-@pytest.mark.parametrize("seed", range(12))
+@each_row("seed", range(12))
 def test_any_node_of_a_random_graph_is_found_within_the_bound(seed: int) -> None:
     rng = np.random.default_rng(seed)
     made = random_model(rng, int(rng.integers(2, 40)))

@@ -91,8 +91,8 @@ def plant(made: ModelProto, fault: str) -> str:
 FAULTS = ["weight", "epsilon", "axis", "dtype", "tie", "operand", "branch", "operator"]
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("backend", [None, "cpu", "cpu:reference"])
+@each_row("fault", FAULTS)
+@each_row("backend", [None, "cpu", "cpu:reference"])
 def test_fault_is_located_to_its_node(fault: str, backend: str | None) -> None:
     wrong = model()
     name = plant(wrong, fault)
@@ -210,8 +210,8 @@ def test_evidence_of_an_attribute() -> None:
     assert [node.name for node in location.behind] == ["norm"]
 
 
-@pytest.mark.parametrize("target", ["directml", "cpu", "onnx"])
-@pytest.mark.parametrize("fault", ["weight", "axis", "operator"])
+@each_row("target", ["directml", "cpu", "onnx"])
+@each_row("fault", ["weight", "axis", "operator"])
 def test_fault_in_a_compiled_model(target: str, fault: str) -> None:
     """A node of the result names the nodes of the original that it stands for."""
     compiled = dmlc.compile(model(), target=target).to_onnx()

@@ -40,7 +40,7 @@ def run_model(made: ModelProto, feeds: Any) -> dict[str, Any]:
     return test_bisect.faulty_backend.run(made, dict(feeds))
 
 
-@pytest.mark.parametrize("fault", test_locate.FAULTS)
+@each_row("fault", test_locate.FAULTS)
 def test_fault_is_reduced_to_its_node(fault: str) -> None:
     wrong, name = wrong_model(fault)
     found = dmlc.repro(wrong, against=test_locate.model(), inputs=FEEDS)

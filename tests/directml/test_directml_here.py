@@ -70,7 +70,7 @@ def test_what_is_not_the_same_is_told() -> None:
     assert differences({}, {"y": one["y"]})
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@each_row("name", EXAMPLES)
 def test_the_examples(name: str) -> None:
     source, feeds = example(name)
     program = sized(source, feeds)

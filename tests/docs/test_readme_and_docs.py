@@ -16,6 +16,7 @@ from dmlc.ir.dtype import DTYPES
 from dmlc.ops import OPERATIONS
 from dmlc.passes.repair import RULES
 from dmlc.targets.target import load_data
+from tests.rows import each_row
 
 ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -110,7 +111,7 @@ def anchors(text: str) -> set[str]:
     return {heading.replace(" ", "-") for heading in plain} & {re.sub(r"[-\s]+", "-", heading) for heading in plain}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+@each_row("page", PAGES, ids=lambda p: p.name)
 def test_links_lead_somewhere_and_codes_exist(page: Path) -> None:
     import dmlc.diagnostics.catalogue  # noqa: F401  (fills CODES)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from dmlc.cli.main import VERBS
+from tests.rows import each_row
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / ".github" / "workflows"
@@ -68,7 +69,7 @@ def check_uvx(words: list[str]) -> None:
     assert words[0] == "twine"
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@each_row("command", COMMANDS)
 def test_a_command_names_what_exists(command: str) -> None:
     program, *words = shlex.split(command)
     checks = {"dmlc": check_dmlc, "pytest": check_pytest, "pip": check_pip, "python": check_python, "uvx": check_uvx}

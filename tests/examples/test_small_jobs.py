@@ -14,6 +14,7 @@ import pytest
 
 import dmlc
 from dmlc.cli.main import main
+from tests.rows import each_row
 
 FOLDER = Path(__file__).parents[2] / "examples/06_ci"
 RNG = np.random.default_rng(11)
@@ -87,8 +88,8 @@ JOBS: dict[str, tuple[Any, Arrays, float]] = {
 }
 
 
-@pytest.mark.parametrize("target", ["directml", "cpu", "numpy"])
-@pytest.mark.parametrize("name", JOBS)
+@each_row("target", ["directml", "cpu", "numpy"])
+@each_row("name", JOBS)
 def test_numbers(name: str, target: str) -> None:
     reference, feeds, tolerance = JOBS[name]
     program = dmlc.compile(FOLDER / f"{name}.dml", target=target, accumulate="f32")

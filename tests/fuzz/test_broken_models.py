@@ -31,7 +31,7 @@ def test_the_models_are_sound_before_they_are_broken(number: int, target: str) -
     assert code_of(base_models()[number], target) == ""
 
 
-@pytest.mark.parametrize("number", range(len(base_models())))
+@each_row("number", range(len(base_models())))
 def test_fields_that_are_wrong(number: int) -> None:
     rng, base = random.Random(number), base_models()[number]
     codes = [code_of(broken_fields(base, rng), rng.choice(TARGETS)) for _ in range(60)]

@@ -5,6 +5,7 @@ from onnx import ModelProto
 
 import dmlc
 from dmlc.diagnostics import DmlcError
+from tests.rows import each_row
 from tools.canonical_form import canonical_form, operators
 from tools.fuzz.onnx_models import generate as generate_plain
 from tools.fuzz.structure_models import generate as generate_structured
@@ -18,7 +19,7 @@ PLAIN = (176, 186, 269, 276, 341, 379, 389, 390, 439, 456, 486, 607, 732, 785)
 STRUCTURED = (227, 294)
 
 
-@pytest.mark.parametrize("seed", PLAIN)
+@each_row("seed", PLAIN)
 def test_plain_models_that_changed(seed: int) -> None:
     _check(generate_plain(seed).model, seed)
 

@@ -9,6 +9,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, parser
 
 from dmlc.passes.recognize_reduce import mean
+from tests.rows import each_row
 from tests.versions import ONNX_RUNTIME
 from tools.fuzz.onnx_judge import choices, failures, judge, reduced
 from tools.fuzz.onnx_models import FuzzModel, Grower, MisfitError, generate
@@ -29,7 +30,7 @@ def test_random_models(start: int) -> None:
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: path.stem)
+@each_row("path", REGRESSIONS, ids=lambda path: path.stem)
 def test_models_that_once_failed(path: Path) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
     call = ast.parse(f"f({lines[0][1:]})", mode="eval").body

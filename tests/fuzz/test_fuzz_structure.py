@@ -11,6 +11,7 @@ from onnx import parser
 
 import dmlc
 from dmlc.passes.recognize_reduce import mean
+from tests.rows import each_row
 from tests.versions import NEWEST_IR
 from tools.fuzz.onnx_models import Grower, MisfitError
 from tools.fuzz.refusals import REFUSALS, is_allowed
@@ -33,7 +34,7 @@ def test_structured_models() -> None:
     assert not texts, "\n".join(texts)
 
 
-@pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: path.stem)
+@each_row("path", REGRESSIONS, ids=lambda path: path.stem)
 def test_models_that_once_failed(path: Path) -> None:
     """The first line has the options, and ``external`` where the data is in a file of its own."""
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -69,7 +70,7 @@ def test_models_vary_in_structure() -> None:
     assert versions >= {3, 4, *range(6, NEWEST_IR + 1)}
 
 
-@pytest.mark.parametrize("recipe", [recipe for _, recipe in STRUCTURES], ids=lambda recipe: recipe.__name__)
+@each_row("recipe", [recipe for _, recipe in STRUCTURES], ids=lambda recipe: recipe.__name__)
 def test_every_recipe_makes_something(recipe: Recipe) -> None:
     for seed in range(60):
         grower = StructureGrower(seed)

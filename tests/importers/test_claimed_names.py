@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from onnx import parser
 
 import dmlc
@@ -37,8 +36,8 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("target", ["directml", "cpu", "onnx"])
-@pytest.mark.parametrize("name", MODELS)
+@each_row("target", ["directml", "cpu", "onnx"])
+@each_row("name", MODELS)
 def test_sizes_of_one_claimed_name_keep_their_values(name: str, target: str) -> None:
     model = parser.parse_model(MODELS[name])
     names = [output.name for output in model.graph.output]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from onnx import ModelProto, numpy_helper, parser
 
 import dmlc
+from tests.rows import each_row
 from tools.canonical_form import canonical_form, operators
 from tools.model_checks import run, session
 
@@ -32,8 +32,8 @@ def _model(text: str) -> ModelProto:
     return parser.parse_model(f"{head} {{ {_HEAD} {text} z = Reshape (x, t) y = Neg (z) }}")
 
 
-@pytest.mark.parametrize("target", ["onnx", "cpu", "directml"])
-@pytest.mark.parametrize("text", LISTS)
+@each_row("target", ["onnx", "cpu", "directml"])
+@each_row("text", LISTS)
 def test_a_computed_shape_with_what_is_left_is_a_constant(text: str, target: str) -> None:
     source, constant = _model(text), LISTS[text]
     model = dmlc.compile(source, target=target).to_onnx()
@@ -86,8 +86,8 @@ PLACES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("target", ["onnx", "cpu", "directml"])
-@pytest.mark.parametrize("text", PLACES)
+@each_row("target", ["onnx", "cpu", "directml"])
+@each_row("text", PLACES)
 def test_computed_counts_and_ends_are_sizes_where_that_is_proved(text: str, target: str) -> None:
     gathers = " ".join(f"g{i} = Gather (s, i{i})" for i in range(4))
     ints = "int64[1] i0 = {0}, int64[1] i1 = {1}, int64[1] i2 = {2}, int64[1] i3 = {3}, int64[1] zero = {0}, "

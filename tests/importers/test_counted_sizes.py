@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from onnx import parser
 
 import dmlc
+from tests.rows import each_row
 from tools.model_checks import run, session
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17]>'
@@ -41,8 +41,8 @@ COUNTS = {
 }
 
 
-@pytest.mark.parametrize("count", COUNTS)
-@pytest.mark.parametrize("target", ["directml", "cpu", "onnx"])
+@each_row("count", COUNTS)
+@each_row("target", ["directml", "cpu", "onnx"])
 def test_size_that_data_decide_is_not_the_declared_one(target: dmlc.TargetName, count: str) -> None:
     nodes, declared = COUNTS[count]
     inputs = "float[N, C] x, bool[N] b, float[1, N, 4] boxes, float[1, 1, N] scores, int64[1] most, bool go, int64 n"

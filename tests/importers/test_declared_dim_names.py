@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from onnx import parser
 
 import dmlc
 from tests.kit import run
+from tests.rows import each_row
 
 _BODIES = {
     "formal of a loop": "y = Loop (n, c, s) <body = b (int64 i, bool ci, float[NAME] v) => (bool co, float[q] o)"
@@ -18,8 +18,8 @@ _BODIES = {
 }
 
 
-@pytest.mark.parametrize("number", range(4))
-@pytest.mark.parametrize("body", _BODIES)
+@each_row("number", range(4))
+@each_row("body", _BODIES)
 def test_a_size_without_a_name_is_not_one_named_in_a_body(body: str, number: int) -> None:
     """Taken for the same size, the Expand to the shape of ``z`` changes nothing and goes."""
     text = (

@@ -57,7 +57,7 @@ CHANGED = {
 }
 
 
-@pytest.mark.parametrize(("name", "opset"), [(name, opset) for name, (_, all_) in CHANGED.items() for opset in all_])
+@each_row(("name", "opset"), [(name, opset) for name, (_, all_) in CHANGED.items() for opset in all_])
 def test_a_body_with_defaults_is_raised_with_its_model(name: str, opset: int) -> None:
     compiled(calling(CHANGED[name][0], opset=opset), {"x": X})
 

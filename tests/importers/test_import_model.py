@@ -395,7 +395,7 @@ def test_what_is_no_model_is_refused(tmp_path: Any) -> None:
 # --- opsets
 
 
-@pytest.mark.parametrize("opset", range(7, 24))
+@each_row("opset", range(7, 24))
 def test_every_opset_is_taken(opset: int) -> None:
     m = model(
         [

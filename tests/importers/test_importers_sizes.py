@@ -187,7 +187,7 @@ COMPARED = [c for c in CASES if ONNX_RUNTIME >= (1, 29) or c[0] != "other input 
 
 
 @pytest.mark.emits_invalid("models that fail in each run, or whose sizes onnx tells otherwise than ONNX Runtime")
-@pytest.mark.parametrize(("sizes", "nodes", "weights"), [c[1:] for c in COMPARED], ids=[c[0] for c in COMPARED])
+@each_row(("sizes", "nodes", "weights"), [c[1:] for c in COMPARED], ids=[c[0] for c in COMPARED])
 @each_row("opset", [17, NEWEST_OPSET])
 def test_sizes_that_no_run_takes_are_refused(sizes: Sequence[int], nodes: str, weights: str, opset: int) -> None:
     """Given ones where the node fails at all, declared ones where it does not load."""
@@ -195,8 +195,8 @@ def test_sizes_that_no_run_takes_are_refused(sizes: Sequence[int], nodes: str, w
 
 
 @pytest.mark.emits_invalid("models that fail in each run, or whose sizes onnx tells otherwise than ONNX Runtime")
-@pytest.mark.parametrize("opset", [5, 9])
-@pytest.mark.parametrize("sizes", [(5, 2), (2, 5), (4, 4), (6, 7)])
+@each_row("opset", [5, 9])
+@each_row("sizes", [(5, 2), (2, 5), (4, 4), (6, 7)])
 def test_older_operators_take_the_same_sizes(sizes: Sequence[int], opset: int) -> None:
     agrees(sizes, "y, i = TopK <axis = 0, k = 5> (x)", "", opset)
     agrees(sizes, "y = Reshape(x, s)", "int64[2] s = {-1, 6}", opset)

@@ -69,8 +69,8 @@ STUCK = {
 }
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("opset", STUCK)
+@each_row("target", TARGETS)
+@each_row("opset", STUCK)
 def test_a_model_below_the_opsets_of_a_target_keeps_every_node(opset: int, target: str) -> None:
     source = model(f"""
         <ir_version: 4, opset_import: ["": {opset}]>
@@ -86,7 +86,7 @@ def test_a_model_below_the_opsets_of_a_target_keeps_every_node(opset: int, targe
         same_numbers(source, emitted, {"x": f32(2, 3)})
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@each_row("target", TARGETS)
 def test_scan_of_batches_keeps_its_opset_and_its_numbers(target: str) -> None:
     source = model("""
         <ir_version: 4, opset_import: ["": 8]>

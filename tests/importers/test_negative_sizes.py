@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import onnx
-import pytest
 from onnx import parser
 
 import dmlc
+from tests.rows import each_row
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17]>'
 MODELS = {
@@ -32,8 +32,8 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("target", ["directml", "cpu", "onnx"])
+@each_row("name", MODELS)
+@each_row("target", ["directml", "cpu", "onnx"])
 def test_sizes_of_minus_one_are_open_in_the_emitted_model(target: dmlc.TargetName, name: str) -> None:
     source = parser.parse_model(f"{HEAD} {MODELS[name]}")
     onnx.checker.check_model(source, full_check=True)

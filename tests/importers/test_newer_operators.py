@@ -30,7 +30,7 @@ def cases() -> dict[str, Any]:
     return dict(sorted(named.items()))
 
 
-@pytest.mark.parametrize("name", [n for i, n in enumerate(cases()) if i % 4 == 0 or "causal" in n or "bool" in n])
+@each_row("name", [n for i, n in enumerate(cases()) if i % 4 == 0 or "causal" in n or "bool" in n])
 def test_node_tests_of_newer_operators_are_compiled_to_opset_21(name: str) -> None:
     case = cases()[name]
     program = dmlc.compile(case.model, target="directml")

@@ -11,6 +11,7 @@ import pytest
 from onnx import ModelProto, parser
 
 import dmlc
+from tests.rows import each_row
 from tools.model_checks import run, session
 
 _TABLE = ", ".join(map(str, range(64)))
@@ -47,8 +48,8 @@ def test_a_broadcast_with_a_part_of_a_size_gives_the_size(nodes: str) -> None:
     assert (str(value.type) == "f32[s]") == PARTS[nodes]
 
 
-@pytest.mark.parametrize("size", (0, 1, 5, 64))
-@pytest.mark.parametrize("nodes", list(PARTS)[:3])
+@each_row("size", (0, 1, 5, 64))
+@each_row("nodes", list(PARTS)[:3])
 def test_a_part_is_added_as_before(nodes: str, size: int) -> None:
     model = parsed("(float[s] x, float[r] w) => (float[q] y)", f"{_LENGTH} {nodes}")
     check_numbers(model, {"x": np.ones(size, np.float32), "w": np.ones(2, np.float32)})

@@ -224,7 +224,7 @@ def test_every_operator_of_onnx_runtime_with_a_rule_is_called() -> None:
         assert find_schema("com.microsoft", name, 21).name == name
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "attributes", "code", "text"),
     [
         ("Gelu", {"aproximate": "tanh"}, "E0305", "no attribute aproximate"),
@@ -286,8 +286,8 @@ TOLD = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("target", ["onnx", "directml", "cpu"])
-@pytest.mark.parametrize("name", TOLD)
+@each_row("target", ["onnx", "directml", "cpu"])
+@each_row("name", TOLD)
 def test_sizes_that_only_results_tell(name: str, target: str) -> None:
     body, type, rows, shape = TOLD[name]
     text = f"model m(x: {type}) -> (y) {{\n    {body}\n    return y\n}}\n"

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator
 
 import numpy as np
-import pytest
 from onnx import GraphProto, ModelProto, TypeProto, parser, shape_inference
 
 import dmlc
@@ -122,8 +121,8 @@ def test_models_are_typed_as_onnx_types_them(name: str) -> None:
     assert not list(contradictions(parser.parse_model(MODELS[name])))
 
 
-@pytest.mark.parametrize("size", [0, 1, 2, 5])
-@pytest.mark.parametrize("step", [-3, -1, 1, 2])
+@each_row("size", [0, 1, 2, 5])
+@each_row("step", [-3, -1, 1, 2])
 def test_slices_have_the_sizes_that_come_out(size: int, step: int) -> None:
     """Backwards ONNX clamps a start below the first element to it, where NumPy takes nothing."""
     bounds = (-9, -2, -1, 0, 1, 9)

@@ -6,11 +6,11 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import pytest
 from fragile_models import models
 from onnx import helper
 
 import dmlc
+from tests.rows import each_row
 
 
 @cache
@@ -23,7 +23,7 @@ def came() -> dict[str, str]:
     return dict(line.split(": ", 1) for line in ran.stdout.splitlines())
 
 
-@pytest.mark.parametrize("name", [name for name, _ in models()])
+@each_row("name", [name for name, _ in models()])
 def test_it_is_imported_or_refused(name: str) -> None:
     assert came()[name] in ("fine", "E0431", "E0434", "E0506", "E0591")
 

@@ -7,6 +7,7 @@ import pytest
 
 import dmlc
 from dmlc.diagnostics import Source
+from tests.rows import each_row
 
 #: Statements that end in ``r``, and its type for ``x: f32[N, M, 4]``.
 PROGRAMS = {
@@ -43,7 +44,7 @@ def type_of(statements: str, **options: object) -> str:
     return str(graph.outputs[0][1].type)
 
 
-@pytest.mark.parametrize(("statements", "type"), PROGRAMS.values(), ids=PROGRAMS)
+@each_row(("statements", "type"), PROGRAMS.values(), ids=PROGRAMS)
 def test_a_size_that_is_computed_from_shapes_is_known(statements: str, type: str) -> None:
     assert type_of(statements) == type
 

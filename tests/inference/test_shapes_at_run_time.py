@@ -53,9 +53,9 @@ def test_scaled_sizes_are_rounded_in_f32(form: str, scale: tuple[int, float, int
     assert shape_at_run_time(model, x=np.ones((1, 1, size, 2), np.float32)) == (1, 1, wanted, 2)
 
 
-@pytest.mark.parametrize("target", ["onnx", "cpu", "directml"])
-@pytest.mark.parametrize("end", [2**31 - 1, 2**63 - 1, 2**31, 5])
-@pytest.mark.parametrize("size", ["5", "N"])
+@each_row("target", ["onnx", "cpu", "directml"])
+@each_row("end", [2**31 - 1, 2**63 - 1, 2**31, 5])
+@each_row("size", ["5", "N"])
 def test_a_backward_slice_to_the_largest_integer(size: str, end: int, target: str) -> None:
     """ONNX Runtime takes it for the front of the axis; any other end beyond the axis leaves nothing."""
     constants = f"int64[1] s = {{-1}}, int64[1] e = {{{end}}}, int64[1] a = {{0}}, int64[1] t = {{-2}}"

@@ -20,6 +20,7 @@ from dmlc.lsp.highlighting import DmlLexer
 from dmlc.lsp.outline import Outline, Role
 from dmlc.text.syntax.parser import lex
 from tests.lsp.programs import PROGRAMS, ROOT
+from tests.rows import each_row
 from tools import textmate_grammar
 
 EXTENSION = ROOT / "editors" / "vscode"
@@ -65,7 +66,7 @@ def expected(path: Path) -> Iterator[tuple[int, int, str, tuple[str, str]]]:
             yield token.line - 1, token.column - 1, token.text, kind
 
 
-@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.relative_to(ROOT).as_posix())
+@each_row("path", PROGRAMS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_pygments_says_what_the_language_does(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     found: dict[tuple[int, int], tuple[str, str]] = {}

@@ -17,6 +17,7 @@ from dmlc.text.elaborate import elaborate
 from dmlc.text.syntax import tree
 from dmlc.text.syntax.parser import lex
 from tests.lsp.programs import PROGRAMS, ROOT
+from tests.rows import each_row
 
 #: Programs whose ``load`` and ``use`` find their files.
 COMPLETE = [path for path in PROGRAMS if "tests" not in path.parts]
@@ -55,7 +56,7 @@ def shape_of(graph: Graph) -> list[object]:
     return [*rows, [places[value] for _, value in graph.outputs]]
 
 
-@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.relative_to(ROOT).as_posix())
+@each_row("path", PROGRAMS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_every_name_has_a_role(path: Path) -> None:
     outline = outline_of(source_of(path))
     names = [token for token in outline.tokens if token.type == "NAME"]

@@ -1,5 +1,5 @@
 """The model fixtures: all tests of one follow one another, and compile it once. In the suite most tests take turns at
-the models; ``--models=all`` runs each with all."""
+the models; ``--model-tests=all`` runs each with all."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def compiled(request: pytest.FixtureRequest) -> CompiledFixture:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--models") == "all":
+    if config.getoption("--model-tests") == "all":
         return
     left = [item for item in items if not _has_its_turn(item)]
     if left:

@@ -28,7 +28,8 @@ MOST_NODES = 3000
 _MOST_RUN = 300
 #: So many imported models are kept to compare with what is emitted from them.
 _SOURCES = 400
-#: The levels of optimization at one of which a model must load, which the models take by turns, by the words of ``tools.model_checks.defects``.
+#: The levels of optimization, by the words of ``tools.model_checks.defects``. A model must load at one of them, by
+#: turns.
 _LEVELS = {
     "loading": GraphOptimizationLevel.ORT_DISABLE_ALL,
     "loading optimized": GraphOptimizationLevel.ORT_ENABLE_ALL,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 from ops_calls import code_of, run, types_of
 
 from dmlc.ops import OPERATIONS
@@ -42,7 +41,7 @@ def test_where_literals_and_nan() -> None:
     assert code_of(WHERE, "bool[2]", "f32[2]") == "E0308"
 
 
-@pytest.mark.parametrize("dtype", core.NUMERIC)
+@each_row("dtype", core.NUMERIC)
 def test_clip(dtype: str) -> None:
     x = core.sample(dtype, (3, 4), full=True)
     for low, high in ((1, 5), (None, 3), (2, None), (5, 1)):

@@ -9,6 +9,7 @@ import pytest
 from ops_calls import run
 
 from dmlc.ops import OPERATIONS
+from tests.rows import each_row
 
 SQUARE = [[1, 2, 3], [3, 0, 4], [2, 5, 2]]
 RISING = [[[[0, 1, 10, 11], [3, 2, 9, 8], [4, 5, 6, 7]]]]
@@ -16,7 +17,7 @@ TIED = [[[[1, 2, 2, 3], [3, 4, 5, 5], [6, 6, 6, 6]]]]
 CUBE = [[[12, 0], [-101, 11]], [[3, 234], [0, -101]]]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "x", "keywords", "expected"),
     [
         ("argmax", SQUARE, {"axes": [0], "axis_direction": "increasing"}, [[1, 2, 1]]),

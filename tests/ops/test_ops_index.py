@@ -144,7 +144,7 @@ def test_one_hot_types_and_errors() -> None:
 # --- iota and full
 
 
-@pytest.mark.parametrize("dtype", core.NUMERIC)
+@each_row("dtype", core.NUMERIC)
 def test_iota(dtype: str) -> None:
     for length in (0, 1, 100):
         core.same(run(IOTA, length=length, dtype=dtype), core.build([length], dtype, lambda at: at[0]))

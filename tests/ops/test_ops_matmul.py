@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from ops_calls import code_of, run, types_of
 
 from dmlc.ops import OPERATIONS
+from tests.rows import each_row
 from tools.oracles import core
 from tools.oracles import groups as oracle
 
@@ -25,7 +25,7 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("dtype", core.NUMERIC)
+@each_row("dtype", core.NUMERIC)
 def test_reference(dtype: str) -> None:
     for seed, (left, right) in enumerate(SHAPES):
         a, b = core.sample(dtype, left, seed, full=True), core.sample(dtype, right, seed + 9, full=True)

@@ -78,7 +78,7 @@ def test_a_norm_of_a_fixed_size_is_one_node(call: str) -> None:
     assert len(dmlc.compile(dmlc.Source(text), bind={"N": 4}).to_onnx().graph.node) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     "call",
     [
         "pad(n, pads=[0, 0], value=NUM / 10)",

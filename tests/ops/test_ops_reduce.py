@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 from ops_calls import code_of, run, types_of
 
 from dmlc.ops import OPERATIONS
 from dmlc.ops.reduce import REDUCTIONS, ReduceAttributes
+from tests.rows import each_row
 from tools.oracles import core
 from tools.oracles import groups as oracle
 
@@ -28,7 +28,7 @@ def test_every_reduction_is_here() -> None:
     assert {op.name for op in REDUCTIONS} == set(oracle.REDUCE) == declared
 
 
-@pytest.mark.parametrize("name", oracle.REDUCE)
+@each_row("name", oracle.REDUCE)
 def test_reference(name: str) -> None:
     for dtype in dtypes_of(name):
         for seed, (shape, axes) in enumerate(SHAPES):
@@ -39,13 +39,13 @@ def test_reference(name: str) -> None:
             core.same(dropped, expected.reshape(dropped.shape), times=8)
 
 
-@pytest.mark.parametrize("name", oracle.REDUCE)
+@each_row("name", oracle.REDUCE)
 def test_all_axes_is_the_default(name: str) -> None:
     x = core.sample("f32", (2, 3, 2), 5)
     core.same(run(OPERATIONS[name], x), oracle.reduce(name, x, [0, 1, 2], "f32"), times=8)
 
 
-@pytest.mark.parametrize("name", oracle.REDUCE)
+@each_row("name", oracle.REDUCE)
 def test_scalar_is_the_elementwise_part(name: str) -> None:
     """As is the graph's empty list of axes, which a program cannot write."""
     for dtype in dtypes_of(name):
@@ -57,13 +57,13 @@ def test_scalar_is_the_elementwise_part(name: str) -> None:
     core.same(reference(ReduceAttributes(axes=(), keepdims=True), x), oracle.reduce(name, x, [], "f32"))
 
 
-@pytest.mark.parametrize("name", oracle.REDUCE)
+@each_row("name", oracle.REDUCE)
 def test_other_dtypes_are_refused(name: str) -> None:
     for dtype in core.ALL:
         assert code_of(OPERATIONS[name], f"{dtype}[2]") == ("" if dtype in dtypes_of(name) else "E0309")
 
 
-@pytest.mark.parametrize("name", oracle.REDUCE)
+@each_row("name", oracle.REDUCE)
 def test_empty(name: str) -> None:
     for dtype in dtypes_of(name):
         x = np.zeros((2, 0), core.NUMPY[dtype])
@@ -76,7 +76,7 @@ def test_empty(name: str) -> None:
         assert code_of(OPERATIONS[name], f"{dtype}[N]", axes=0, dims={"N": (0, 4)}) == ""
 
 
-@pytest.mark.parametrize("name", oracle.REDUCE)
+@each_row("name", oracle.REDUCE)
 def test_axes_errors(name: str) -> None:
     op = OPERATIONS[name]
     assert code_of(op, "f32[2, 3]", axes=2) == "E0301"
@@ -87,7 +87,7 @@ def test_axes_errors(name: str) -> None:
     assert types_of(op, "f32[2, N]", axes=0, keepdims=False) == ["f32[N]"]
 
 
-@pytest.mark.parametrize("dtype", core.INTEGERS)
+@each_row("dtype", core.INTEGERS)
 def test_integer_sums_and_products_wrap(dtype: str) -> None:
     info = np.iinfo(core.NUMPY[dtype])
     x = np.array([[info.max, info.max, 3], [info.min, 1, 2]], core.NUMPY[dtype])

@@ -84,7 +84,7 @@ def test_defaults() -> None:
     assert types_of(OPERATIONS["hardmax"], "f32[N, 3]") == ["f32[N, 3]"]
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=lambda s: f"rank{len(s)}")
+@each_row("shape", SHAPES, ids=lambda s: f"rank{len(s)}")
 def test_top_k_over_ranks_and_axes(shape: tuple[int, ...]) -> None:
     x = core.sample("f32", shape)
     for axis in range(len(shape)):
@@ -95,7 +95,7 @@ def test_top_k_over_ranks_and_axes(shape: tuple[int, ...]) -> None:
                     core.same(a, b)
 
 
-@pytest.mark.parametrize("dtype", core.NUMERIC)
+@each_row("dtype", core.NUMERIC)
 def test_top_k_over_dtypes(dtype: str) -> None:
     x = core.sample(dtype, (4, 6), full=True)
     x[1, :] = x[1, 0]
@@ -106,7 +106,7 @@ def test_top_k_over_dtypes(dtype: str) -> None:
                 core.same(a, b)
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=lambda s: f"rank{len(s)}")
+@each_row("shape", SHAPES, ids=lambda s: f"rank{len(s)}")
 def test_hardmax_over_ranks_and_axes(shape: tuple[int, ...]) -> None:
     for dtype in core.FLOATS:
         x = core.sample(dtype, shape)

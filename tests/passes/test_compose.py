@@ -34,7 +34,7 @@ def one(name: str, dtype: DType = f32, **attributes: object) -> Graph:
     return b.done(b(OPERATIONS[name], b.input("x", (3, 4), dtype), **attributes))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "dtype", "opset", "expected"),
     [
         ("silu", f32, 21, ["sigmoid", "mul"]),

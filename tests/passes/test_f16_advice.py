@@ -84,7 +84,7 @@ def test_one_warning_for_one_product() -> None:
 DIM = "dim N in 0..8\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "inputs"),
     [
         ("y = reduce_sum(x, axes=[0])", "x: f32[N, 3]"),
@@ -111,7 +111,7 @@ def test_what_may_get_nothing(body: str, inputs: str) -> None:
         compiled(body, inputs, DIM, strict=True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         "reduce_sum(x, axes=[1])",

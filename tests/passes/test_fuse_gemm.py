@@ -10,6 +10,7 @@ import pytest
 import dmlc
 from dmlc.diagnostics import Source
 from dmlc.targets import load_target
+from tests.rows import each_row
 from tools.model_checks import optimized_copy, run, session
 
 RNG = np.random.default_rng(0)
@@ -86,8 +87,8 @@ def compiled(name: str, target: str = "onnx", dtype: str = "f32", **options: obj
     return dmlc.compile(Source("m.dml", text), target=target, **options)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("target", ["onnx", "directml"])
-@pytest.mark.parametrize("name", PROGRAMS)
+@each_row("target", ["onnx", "directml"])
+@each_row("name", PROGRAMS)
 def test_products_with_a_bias(name: str, target: str) -> None:
     found = Counter(node.op_type for node in compiled(name, target).to_onnx().graph.node)
     for op_type, wanted in zip(("Gemm", "Reshape", "MatMul"), PROGRAMS[name][2], strict=True):

@@ -65,7 +65,7 @@ def test_ranges_that_are_known(body: str, low: float, high: float) -> None:
     assert high <= found[1] <= high + 0.02 * size
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         "y = x * x",

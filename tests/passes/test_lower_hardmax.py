@@ -31,6 +31,7 @@ from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
 from dmlc.ops.select import ARGMAX, HARDMAX, ArgAttributes
 from dmlc.passes.lower_hardmax import LowerHardmax
 from dmlc.passes.manager import PassManager
+from tests.rows import each_row
 
 PASS = LowerHardmax()
 EXACT_ONLY = ("exact",)
@@ -99,8 +100,8 @@ def test_all_axes_of_size_1() -> None:
     assert names(graph) == ["hardmax"]
 
 
-@pytest.mark.parametrize("dtype", [f16, f32, f64])
-@pytest.mark.parametrize("rank", [2, 3, 4])
+@each_row("dtype", [f16, f32, f64])
+@each_row("rank", [2, 3, 4])
 def test_every_set_of_axes_gives_the_same_ones(rank: int, dtype: Any) -> None:
     shape = (2, 3, 2, 3)[:rank]
     for count in range(1, rank + 1):
@@ -157,8 +158,8 @@ def test_only_a_kernel_that_keeps_the_promise_takes_neighbours_as_one_axis() -> 
         assert names(graph) == (["reshape", op.name, "reshape"] if lowered else [op.name])
 
 
-@pytest.mark.parametrize("op", [SOFTMAX, LOG_SOFTMAX])
-@pytest.mark.parametrize("target", ["onnx", "cpu", "directml", "numpy"])
+@each_row("op", [SOFTMAX, LOG_SOFTMAX])
+@each_row("target", ["onnx", "cpu", "directml", "numpy"])
 def test_softmax_over_neighbours_is_that_over_one_axis_where_the_opset_takes_one(op: Operation, target: str) -> None:
     for opset, axes, lowered in ((21, [1, 2], True), (21, [0, 2], False), (12, [1, 2], False), (21, [2], False)):
         b = Building()

@@ -27,6 +27,7 @@ from dmlc.passes.options import Options
 from dmlc.passes.pipeline import default_pipeline
 from dmlc.targets import load_target, target_names
 from dmlc.text import load
+from tests.rows import each_row
 
 
 def optimizing(target: str, **options: bool) -> PassManager:
@@ -42,7 +43,7 @@ def flattened(manager: PassManager) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("target", target_names())
+@each_row("target", target_names())
 def test_the_order_of_the_passes(target: str) -> None:
     order = flattened(default_pipeline(load_target(target), Options()))
     assert order[0] == "infer-shapes"

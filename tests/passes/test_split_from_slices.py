@@ -15,6 +15,7 @@ from dmlc.ir.dtype import f32, i64
 from dmlc.ops.elementwise import NEG
 from dmlc.ops.move import SLICE, SPLIT
 from dmlc.passes.split_from_slices import SplitFromSlices
+from tests.rows import each_row
 
 PASS = SplitFromSlices()
 
@@ -23,9 +24,9 @@ def part(b: Building, x: Value, start: int, end: int, axis: int = 1, step: int =
     return b(SLICE, x, starts=(start,), ends=(end,), axes=(axis,), steps=(step,))
 
 
-@pytest.mark.parametrize("bounds", [[(0, 2), (2, 3), (3, 6)], [(3, 99), (0, 3)], [(-2, 6), (0, -4), (2, -2)]])
-@pytest.mark.parametrize("dtype", [f32, i64])
-@pytest.mark.parametrize("target", ["onnx", "cpu"])
+@each_row("bounds", [[(0, 2), (2, 3), (3, 6)], [(3, 99), (0, 3)], [(-2, 6), (0, -4), (2, -2)]])
+@each_row("dtype", [f32, i64])
+@each_row("target", ["onnx", "cpu"])
 def test_slices_that_cover_an_axis_become_a_split(bounds: Any, dtype: Any, target: str) -> None:
     b = Building()
     x = b.input("x", (3, 6, "N"), dtype)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-import pytest
 from onnx import helper
 from onnx.parser import parse_model
 
@@ -152,7 +151,7 @@ NEAR_MISSES |= {
 }
 
 
-@pytest.mark.parametrize("name", NEAR_MISSES)
+@each_row("name", NEAR_MISSES)
 def test_near_misses(name: str) -> None:
     source = NEAR_MISSES[name]
     program = dmlc.compile(source, target="onnx")

@@ -84,8 +84,8 @@ def test_a_rising_function_goes_only_where_the_user_says_so() -> None:
     assert run(program.to_onnx(), np.array([[100, 200, 20]], dtype=np.float32)).tolist() == [1]
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("options", [{}, {"exact": True}, {"allow": ("range",)}])
+@each_row("target", TARGETS)
+@each_row("options", [{}, {"exact": True}, {"allow": ("range",)}])
 def test_integer_means_are_truncated_one_by_one(options: dict[str, Any], target: str) -> None:
     nodes = [
         node("ReduceMean", ["x"], ["t"], axes=[1], keepdims=0),

@@ -8,6 +8,7 @@ from onnx import ModelProto, parser
 from dmlc.placement.node import PROVIDER
 from dmlc.placement.report import placement
 from dmlc.targets import load_target
+from tests.rows import each_row
 from tools.model_checks import optimized_copy
 
 #: Inputs, nodes, and the dispatches of the nodes in order.
@@ -56,7 +57,7 @@ def parsed(signature: str, nodes: str, type: str = "float") -> ModelProto:
     return model
 
 
-@pytest.mark.parametrize("name", GEMM)
+@each_row("name", GEMM)
 def test_a_product_and_its_bias_are_one_dispatch(name: str) -> None:
     signature, nodes, wanted = GEMM[name]
     model = parsed(signature, nodes)

@@ -145,8 +145,8 @@ def test_blocks_against_numpy(case: Case, is_open: bool) -> None:
     check(case, again, "f32", "cpu")
 
 
-@pytest.mark.parametrize("dtype", ["f16", "f64"])
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.block}-{case.call}")
+@each_row("dtype", ["f16", "f64"])
+@each_row("case", CASES, ids=lambda case: f"{case.block}-{case.call}")
 def test_blocks_in_other_dtypes(case: Case, dtype: str) -> None:
     source = Source("t.dml", program_of(case, dtype, is_open=False))
     check(case, dmlc.compile(source, target="numpy"), dtype, "numpy")

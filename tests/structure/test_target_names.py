@@ -11,6 +11,7 @@ import pytest
 
 import dmlc
 from dmlc.targets import load_target, target_names
+from tests.rows import each_row
 
 PACKAGE = Path(dmlc.__file__).parent
 MODULES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
@@ -96,7 +97,7 @@ def test_no_decision_asks_for_a_name() -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "source",
     [
         "if context.target.name == 'numpy': pass",

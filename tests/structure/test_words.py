@@ -13,6 +13,7 @@ import pytest
 from definitions import Definition, definitions, definitions_of
 
 import dmlc
+from tests.rows import each_row
 
 PACKAGE = Path(dmlc.__file__).parent
 #: The package may be an installed one.
@@ -115,7 +116,7 @@ def test_classes_have_names_of_their_own() -> None:
     assert {name: sorted(places) for name, places in defined.items() if len(places) > 1}.keys() == SHARED_NAMES
 
 
-@pytest.mark.parametrize("word", ["What", "Whether", "That", "Those", "Which", "Of", "Where", "How", "Why"])
+@each_row("word", ["What", "Whether", "That", "Those", "Which", "Of", "Where", "How", "Why"])
 def test_a_late_start_is_found(word: str) -> None:
     assert late_starts(definitions_of(f'def f():\n    """{word} comes out."""\n')) == [f"f: {word} comes out."]
     fine = 'class A:\n    """Return whether it is so."""\n\n\nclass B:\n    """Offset of a row."""\n'

@@ -204,7 +204,7 @@ def test_a_broken_table(name: str) -> None:
     assert 0 < accepted < 450
 
 
-@pytest.mark.parametrize("name", sorted(TARGETS))
+@each_row("name", sorted(TARGETS))
 def test_a_broken_target(name: str) -> None:
     chance = random.Random(name)
     accepted = 0

@@ -92,7 +92,7 @@ def folded(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
 CASES = [(case, info.name) for case, text in MODELS.items() for info in list(read(text).graph.input)[1:]]
 
 
-@pytest.mark.parametrize(("case", "name"), CASES)
+@each_row(("case", "name"), CASES)
 def test_a_default_taken_for_a_fact_is_found(case: str, name: str) -> None:
     model = read(MODELS[case])
     verdict = verify_models(model, folded(model, name), inputs=4)

@@ -14,6 +14,7 @@ from dmlc.diagnostics import Source
 from dmlc.ir import Graph
 from dmlc.text import load
 from dmlc.verifying import verify_graph
+from tests.rows import each_row
 
 pytestmark = pytest.mark.usefixtures("sessions_here")
 
@@ -207,7 +208,7 @@ def test_kernels_with_ways_of_their_own(case: str) -> None:
     assert any(reason in text for text in texts), texts
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("dtype", "meant", "made"),
     [
         ("f32", "sigmoid(x)", "clip(x * 0.25 + 0.5, min=0, max=1)"),

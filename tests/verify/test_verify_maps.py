@@ -117,16 +117,14 @@ def bayes(labels: dict[str, Any], seed: int = 0) -> onnx.ModelProto:
     return classifier(nodes, labels, **constants)
 
 
-@pytest.mark.parametrize(
-    ("keys", "target"), [*((keys, "directml") for keys in KEYS), ("int64", "cpu"), ("string", "onnx")]
-)
-@pytest.mark.parametrize("make", [linear, trees, bayes, lambda labels: dense(labels, turned=False)])
+@each_row(("keys", "target"), [*((keys, "directml") for keys in KEYS), ("int64", "cpu"), ("string", "onnx")])
+@each_row("make", [linear, trees, bayes, lambda labels: dense(labels, turned=False)])
 def test_compiled_classifiers_are_verified(make: Any, keys: str, target: str) -> None:
     verdict = dmlc.compile(make(KEYS[keys]), target=target).verify(24)
     assert verdict.ok, verdict.to_text()
 
 
-@pytest.mark.parametrize("seed", range(8))
+@each_row("seed", range(8))
 def test_what_the_original_itself_rounds_away_is_no_difference(seed: int) -> None:
     """exp(a - log_sum_exp(a)) of numbers near 10,000 knows no third digit; softmax(a), which it becomes, does."""
     verdict = dmlc.compile(bayes(KEYS["int64"], seed)).verify(24)

@@ -90,7 +90,7 @@ def test_models_of_different_names_have_different_folders(tmp_path: Path) -> Non
 # --- resources
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         "y = reduce_sum(x) as i32",

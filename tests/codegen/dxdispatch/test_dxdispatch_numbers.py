@@ -107,7 +107,7 @@ def test_reduce_bool(op: str) -> None:
     assert check(one(f"reduce_{op}(x, axes=[0, 2])", "bool")) == ["REDUCE"]
 
 
-@pytest.mark.parametrize("dtype", INTS)
+@each_row("dtype", INTS)
 def test_sums_wrap(dtype: str) -> None:
     limits = np.iinfo(program_of(one("x", dtype)).signature.inputs[0][1].dtype.numpy)
     x = np.full((2, 3, 4), limits.max, limits.dtype)
@@ -129,8 +129,8 @@ def test_means_of_wide_integers(dtype: str) -> None:
         check(one("reduce_mean(x, axes=[1])", dtype, "50, 7"), {"x": array})
 
 
-@pytest.mark.parametrize("flags", ["", ", exclusive=true", ", reverse=true", ", exclusive=true, reverse=true"])
-@pytest.mark.parametrize("op", ["cumsum", "cumprod"])
+@each_row("flags", ["", ", exclusive=true", ", reverse=true", ", exclusive=true, reverse=true"])
+@each_row("op", ["cumsum", "cumprod"])
 def test_scans(op: str, flags: str) -> None:
     for axis in range(3):
         for dtype in every_third(NUMBERS, axis):
@@ -147,8 +147,8 @@ def test_mean_variance_norm(dtype: str, axes: list[int]) -> None:
     check(one(f"mean_variance_norm(x, axes={axes}, variance=false, epsilon=0.5)", dtype))
 
 
-@pytest.mark.parametrize("scale", ["4", "3, 4", "3, 1", "", "1, 4"])
-@pytest.mark.parametrize("dtype", FLOATS)
+@each_row("scale", ["4", "3, 4", "3, 1", "", "1, 4"])
+@each_row("dtype", FLOATS)
 def test_affine_norms(dtype: str, scale: str) -> None:
     head = f"model m(x: {dtype}[2, 3, 4], s: {dtype}[{scale}], b: {dtype}[4]) -> (y) {{\n    return "
     layer, rms = "MEAN_VARIANCE_NORMALIZATION1", "MEAN_VARIANCE_NORMALIZATION2"
@@ -380,8 +380,8 @@ def test_gather(index: str, axis: int, shape: tuple[int, ...], dtype: str) -> No
     assert check(text, {"i": i.astype(INDEX[index])}) == ["GATHER"]
 
 
-@pytest.mark.parametrize("axis", [0, 1, 2])
-@pytest.mark.parametrize("shape", [(2, 3, 4), (1, 2, 3), (2, 1, 2)])
+@each_row("axis", [0, 1, 2])
+@each_row("shape", [(2, 3, 4), (1, 2, 3), (2, 1, 2)])
 def test_gather_and_scatter_elements(axis: int, shape: tuple[int, ...]) -> None:
     sizes = ", ".join(map(str, shape))
     for dtype in ("f32", "bool", "i64", "f64"):

@@ -78,7 +78,7 @@ def test_every_subset_of_axes(shape: tuple[int, ...]) -> None:
             same(graph, values("float32", shape, kind))
 
 
-@pytest.mark.parametrize("dtype", NUMBERS)
+@each_row("dtype", NUMBERS)
 def test_every_dtype(dtype: str) -> None:
     """Every other subset of the axes: the next dtype takes the others."""
     shape = (5, 20, 70)
@@ -140,7 +140,7 @@ def top_k(dtype: str, shape: tuple[int, ...], k: int, axis: int) -> Graph:
     return model.returns(**results)
 
 
-@pytest.mark.parametrize("dtype", NUMBERS)
+@each_row("dtype", NUMBERS)
 def test_top_k_of_every_dtype(dtype: str) -> None:
     for shape, k, axis in [((3, 2100), 7, 1), ((700, 9), 1, 0), ((2, 600, 5), 37, 1), ((5000,), 300, 0)]:
         graph = top_k(dtype, shape, k, axis)

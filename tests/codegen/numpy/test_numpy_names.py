@@ -14,7 +14,7 @@ from dmlc.ops.call import CallSite
 from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "name"),
     [
         ("scores", "scores"),

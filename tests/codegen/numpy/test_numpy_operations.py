@@ -239,7 +239,7 @@ def test_only_one_part_of_a_split_is_used() -> None:
     check(model.returns(y=model.call("neg", node.results[1])), sample("f32", (6,)))
 
 
-@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+@each_row("dtype", INTEGERS, ids=str)
 def test_integer_means_are_exact(dtype: DType) -> None:
     """Sums that do not fit any integer type, and means of either sign."""
     low, high = int(dtype.lowest), int(dtype.highest)
@@ -265,7 +265,7 @@ def test_empty_reductions(op: Operation, dtype: DType) -> None:
         check(graph, sample(dtype, (size, 2)))
 
 
-@pytest.mark.parametrize("op", reduce.REDUCTIONS, ids=lambda op: op.name)
+@each_row("op", reduce.REDUCTIONS, ids=lambda op: op.name)
 def test_no_axes_means_the_elementwise_part(op: Operation) -> None:
     """Passes leave such reductions; no user can write them."""
     for dtype in op.operands[0].dtypes:

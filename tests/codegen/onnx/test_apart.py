@@ -114,9 +114,9 @@ def test_product_in_a_branch_of_quotient_of_a_size_outside_truncates() -> None:
     assert run(fixed, feeds)["y"].tolist() == PRODUCT
 
 
-@pytest.mark.parametrize("dtype", ["float", "double", "float16"])
-@pytest.mark.parametrize("opset", [11, 17])
-@pytest.mark.parametrize("target", ["directml", "cpu"])
+@each_row("dtype", ["float", "double", "float16"])
+@each_row("opset", [11, 17])
+@each_row("target", ["directml", "cpu"])
 def test_product_of_floats_keeps_the_axes_of_the_one(target: dmlc.TargetName, opset: int, dtype: str) -> None:
     numpy = {"float": np.float32, "double": np.float64, "float16": np.float16}[dtype]
     head = f'<ir_version: 8, opset_import: ["" : {opset}]>'

@@ -11,6 +11,7 @@ import dmlc
 from dmlc.diagnostics import Source
 from dmlc.placement.report import placement
 from dmlc.targets import load_target
+from tests.rows import each_row
 from tools.fault_models import activated
 from tools.model_checks import optimized_copy
 
@@ -28,7 +29,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@each_row("name", PROGRAMS)
 def test_output_of_a_fused_node_is_a_copy(name: str) -> None:
     body, is_lost = PROGRAMS[name]
     program = dmlc.compile(Source("m.dml", f"{HEAD} {{\n {body}\n}}\n"))

@@ -13,6 +13,7 @@ from onnx import parser
 
 import dmlc
 from tests.command_line import Run
+from tests.rows import each_row
 from tools.model_checks import run, session
 
 pytestmark = pytest.mark.every_emitted
@@ -111,8 +112,8 @@ def assert_right(model: onnx.ModelProto, feeds: dict[str, np.ndarray], expected:
         )
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("norm", CASES.values(), ids=CASES)
+@each_row("target", TARGETS)
+@each_row("norm", CASES.values(), ids=CASES)
 def test_norm_look_alike_is_right_at_every_level(norm: Norm, target: str) -> None:
     model = dmlc.compile(norm.model, target=target).to_onnx()
     assert_right(model, norm.feeds(), norm.expected(**norm.feeds()), TOLERANCE[norm.dtype])

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 from onnx import parser
 
 import dmlc
@@ -182,7 +181,7 @@ KEPT = {
 }
 
 
-@pytest.mark.parametrize("text", KEPT.values(), ids=KEPT)
+@each_row("text", KEPT.values(), ids=KEPT)
 def test_near_miss_is_left_alone(text: str) -> None:
     source = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> g {text}')
     model = dmlc.compile(source, target="onnx", only_rules=()).to_onnx()

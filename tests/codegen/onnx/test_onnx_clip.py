@@ -11,6 +11,7 @@ from onnx import ModelProto, TensorProto, helper
 
 import dmlc
 from dmlc.diagnostics import Source
+from tests.rows import each_row
 
 _TYPES = {"f16": TensorProto.FLOAT16, "f32": TensorProto.FLOAT, "f64": TensorProto.DOUBLE}
 _X = [math.inf, -math.inf, 1.0, -1.0, 0.0]
@@ -43,8 +44,8 @@ def test_infinities_stay_where_there_is_no_bound(dtype: str, bound: str) -> None
         assert np.array_equal(program.run({"x": x}, backend=backend)["y"], wanted), backend
 
 
-@pytest.mark.parametrize("dtype", _TYPES)
-@pytest.mark.parametrize("bounds", [{"min": 0.5}, {"max": 0.5}, {}])
+@each_row("dtype", _TYPES)
+@each_row("bounds", [{"min": 0.5}, {"max": 0.5}, {}])
 def test_an_onnx_clip_keeps_its_own_meaning_and_gets_no_bound(dtype: str, bounds: dict[str, float]) -> None:
     model = _onnx(dtype, bounds)
     program = dmlc.compile(model, target="cpu")

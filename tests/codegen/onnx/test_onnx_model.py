@@ -7,7 +7,6 @@ from math import inf
 
 import numpy as np
 import onnx
-import pytest
 from onnx_cases import Bench, evaluate
 from onnx_session import assert_same, check, kinds, lower, run, session
 
@@ -19,6 +18,7 @@ from dmlc.ir.dtype import f32
 from dmlc.onnx_schema.metadata import model_facts
 from dmlc.ops import binary, elementwise, normalize, reduce, select
 from dmlc.ops.call import CallSite, apply
+from tests.rows import each_row
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -59,7 +59,7 @@ def test_a_node_of_its_own_has_the_plain_name() -> None:
     assert [node.name for node in lower(bench.done(), "cpu", 21).payload.graph.node] == ["Abs", "Exp"]
 
 
-@pytest.mark.parametrize(("opset", "ir"), [(11, 6), (12, 7), (13, 7), (15, 8), (18, 8), (19, 9), (20, 9), (21, 10)])
+@each_row(("opset", "ir"), [(11, 6), (12, 7), (13, 7), (15, 8), (18, 8), (19, 9), (20, 9), (21, 10)])
 def test_versions(opset: int, ir: int) -> None:
     model = lower(small(opset=opset), "directml", opset).payload
     assert model.ir_version == ir

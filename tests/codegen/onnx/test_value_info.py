@@ -133,7 +133,7 @@ def bare_types(model: onnx.ModelProto) -> list[list[bytes]]:
     return [sorted(type.SerializeToString() for type in types_of(graph).values()) for graph in graphs(model.graph)]
 
 
-@pytest.mark.parametrize("name", [*PROGRAMS, *MODELS])
+@each_row("name", [*PROGRAMS, *MODELS])
 def test_a_second_compilation_writes_the_same_types(name: str) -> None:
     first = dmlc.compile(source(name), target="onnx").to_onnx()
     second = dmlc.compile(first, target="onnx").to_onnx()
@@ -156,8 +156,8 @@ def test_types_that_were_made_wrong_are_claims(name: str) -> None:
     onnxruntime.InferenceSession(again.SerializeToString(), providers=["CPUExecutionProvider"])
 
 
-@pytest.mark.parametrize("norm", ["L1", "L2", "MAX"])
-@pytest.mark.parametrize("target", TARGETS)
+@each_row("norm", ["L1", "L2", "MAX"])
+@each_row("target", TARGETS)
 def test_a_normalizer_keeps_the_signs_of_its_operand(norm: str, target: str) -> None:
     """ONNX Runtime's kernel loses them if it knows that its result may take its operand's memory."""
     model = parser.parse_model(

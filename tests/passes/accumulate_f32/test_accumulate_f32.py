@@ -120,7 +120,7 @@ def test_what_others_need_is_cast_back() -> None:
     assert np.isinf(large["m"]).all() and np.isfinite(large["y"]).all()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         "y = reduce_mean(x, axes=[1])",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from pass_helpers import (
     Building,
     axes_of,
@@ -22,13 +21,14 @@ from dmlc.ops.reduce import (
 )
 from dmlc.ops.select import ARGMAX, ARGMIN
 from dmlc.passes.canonicalize_reduce import CanonicalizeReduce
+from tests.rows import each_row
 
 PASS = CanonicalizeReduce()
 EXACT_ONLY = ("exact",)
 
 
-@pytest.mark.parametrize("op", [REDUCE_SUM, REDUCE_L1, ARGMAX, ARGMIN])
-@pytest.mark.parametrize("move", ["squeeze", "reshape"])
+@each_row("op", [REDUCE_SUM, REDUCE_L1, ARGMAX, ARGMIN])
+@each_row("move", ["squeeze", "reshape"])
 def test_a_squeeze_becomes_keepdims_false(op: Operation, move: str) -> None:
     b = Building(n=(1, 7))
     x = b.input("x", ("n", 3, 4))
@@ -41,8 +41,8 @@ def test_a_squeeze_becomes_keepdims_false(op: Operation, move: str) -> None:
     assert ledger(ctx) == [("absorb-move-into-keepdims", "exact")]
 
 
-@pytest.mark.parametrize("op", [REDUCE_SUM, REDUCE_L1, ARGMAX, ARGMIN])
-@pytest.mark.parametrize("move", ["unsqueeze", "reshape"])
+@each_row("op", [REDUCE_SUM, REDUCE_L1, ARGMAX, ARGMIN])
+@each_row("move", ["unsqueeze", "reshape"])
 def test_an_unsqueeze_becomes_keepdims_true(op: Operation, move: str) -> None:
     b = Building(n=(1, 7))
     x = b.input("x", (3, "n", 4))

@@ -129,7 +129,7 @@ def test_a_reduction_over_one_element_is_its_elementwise_part(op: Operation, dty
     assert ledger(ctx)[0] == ("drop-empty-reduction", "reassociates" if op in NOT_EXACT else "exact")
 
 
-@pytest.mark.parametrize("op", REDUCTIONS)
+@each_row("op", REDUCTIONS)
 def test_no_axes_mean_the_elementwise_part_and_never_all(op: Operation) -> None:
     b = Building()
     x = b.input("x", (2, 3))
@@ -173,7 +173,7 @@ def test_a_reduction_of_one_element_that_is_an_output_goes_too() -> None:
     assert [v for _, v in graph.outputs] == [x, x]
 
 
-@pytest.mark.parametrize("op", REDUCTIONS)
+@each_row("op", REDUCTIONS)
 def test_a_symbolic_size_that_may_be_1_is_reduced(op: Operation) -> None:
     b = Building(n=(1, 9))
     x = b.input("x", ("n", 2))
@@ -488,8 +488,8 @@ def test_float_merges_need_more_than_exact(op: Operation) -> None:
     assert remarks(ctx) == ["it reassociates: rounding may differ, and only exact rewrites are allowed here"]
 
 
-@pytest.mark.parametrize("op", [REDUCE_MAX, REDUCE_MIN])
-@pytest.mark.parametrize("dtype", [f32, i8, u32, bool_])
+@each_row("op", [REDUCE_MAX, REDUCE_MIN])
+@each_row("dtype", [f32, i8, u32, bool_])
 def test_max_and_min_merge_exactly(op: Operation, dtype: Any) -> None:
     b = Building()
     x = b.input("x", (2, 3, 4), dtype)

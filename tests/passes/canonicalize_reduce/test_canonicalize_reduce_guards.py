@@ -18,6 +18,7 @@ from dmlc.ops.move import RESHAPE, SQUEEZE
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_SUM
 from dmlc.ops.select import ARGMAX
 from dmlc.passes.canonicalize_reduce import CanonicalizeReduce
+from tests.rows import each_row
 
 
 def compiled(body: str, kind: str, **options: Any) -> dmlc.Program:
@@ -89,7 +90,7 @@ def test_a_float_that_is_cast_has_any_magnitude() -> None:
     assert names(graph) == ["cast", "neg", "argmax"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "rule"),
     [
         ("a = argmax(x, axes=[0, 1], keepdims=true); y = one_hot(a, depth=32, axis=2, dtype=f32)", "hot-argmax"),
@@ -110,7 +111,7 @@ def test_selections_that_stay(body: str, rule: str) -> None:
     assert rule not in fired(compiled(body, "f32[4, 8]"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "kind", "rule"),
     [
         ("a = cast(x > 0.0, to=f32); y = argmax(a, axes=[1])", "f32[4, 8]", "search-of-wider"),
@@ -134,7 +135,7 @@ def test_two_searches_of_one_value() -> None:
     assert "search-of-wider" in fired(compiled(body, "f16[4, 8]"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "kind", "rule"),
     [
         ("a = argmax(x, axes=[1], keepdims=true); b = one_hot(a, depth=8, axis=0, dtype=f32); "

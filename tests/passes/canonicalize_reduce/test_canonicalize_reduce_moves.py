@@ -189,7 +189,7 @@ def test_the_sum_of_equal_elements_is_one_product() -> None:
     assert names(graph) == ["mul"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("op", "dtype", "wide", "axes", "words"),
     [
         (REDUCE_SUM, f32, (2, 7, 4), [2], None),  # a broadcast axis stays

@@ -21,11 +21,12 @@ from dmlc.passes.manager import PassContext, PassManager
 from dmlc.passes.options import Options
 from dmlc.passes.pipeline import default_pipeline
 from dmlc.targets import load_target, target_names
+from tests.rows import each_row
 
 BIG = "dml 1\nmodel m(x: f32[1024, 4096]) -> (y: u32[1024, 1]) {\n    return argmax(x, axes=[1])\n}\n"
 
 
-@pytest.mark.parametrize("target", target_names())
+@each_row("target", target_names())
 def test_only_a_target_with_costs_chooses(target: str) -> None:
     order = [step.name for step in default_pipeline(load_target(target), Options()).passes]
     assert ("choose-lowering" in order) is (target == "cpu")

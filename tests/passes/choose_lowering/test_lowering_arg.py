@@ -206,10 +206,8 @@ def test_imported_models_may_have_empty_axes(shape: list[int | str], axis: int, 
             np.testing.assert_array_equal(found["y"], np.argmax(x, axis=axis))
 
 
-@pytest.mark.parametrize("first", ["max", "argmax"])
-@pytest.mark.parametrize(
-    ("shape", "axes"), [((16, 64, 64), [1, 2]), ((8, 64, 16, 64), [1, 3]), ((512, 512), [0]), ((64, 4096), [1])]
-)
+@each_row("first", ["max", "argmax"])
+@each_row(("shape", "axes"), [((16, 64, 64), [1, 2]), ((8, 64, 16, 64), [1, 3]), ((512, 512), [0]), ((64, 4096), [1])])
 def test_a_maximum_beside_it_is_that_of_the_blocks(shape: tuple[int, ...], axes: list[int], first: str) -> None:
     graph = builder.Graph("both")
     x = graph.input("x", dtype="f32", shape=list(shape))

@@ -32,8 +32,8 @@ def reduction(name: str, axes: Sequence[int], keepdims: bool = True) -> Any:
 # --- what is taken
 
 
-@pytest.mark.parametrize("name", REDUCTIONS)
-@pytest.mark.parametrize("axes", [[0, 2], [1, 3]])
+@each_row("name", REDUCTIONS)
+@each_row("axes", [[0, 2], [1, 3]])
 def test_axes_that_stand_apart_are_a_chain(name: str, axes: list[int]) -> None:
     program = compiled(reduction(name, axes), (8, 64, 128, 128))
     assert chosen(program)[0] in ("reduce-inner-first", "reduce-outer-first")

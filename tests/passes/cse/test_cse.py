@@ -24,6 +24,7 @@ from dmlc.ops.reduce import REDUCE_SUM
 from dmlc.ops.rules import same_type
 from dmlc.ops.select import ARGMAX, TOP_K
 from dmlc.passes.cse import Cse
+from tests.rows import each_row
 from tools.canonical_form import operators
 from tools.model_checks import run as run_session
 from tools.model_checks import session
@@ -63,7 +64,7 @@ def test_operations_with_several_results_merge() -> None:
     assert names(graph) == ["top_k"]
 
 
-@pytest.mark.parametrize(("first", "second"), [
+@each_row(("first", "second"), [
     ((REDUCE_SUM, {"axes": [0]}), (REDUCE_SUM, {"axes": [1]})),
     ((REDUCE_SUM, {"axes": [0]}), (REDUCE_SUM, {"axes": [0], "keepdims": False})),
     ((ARGMAX, {"ties": "first"}), (ARGMAX, {"ties": "last"})),

@@ -120,8 +120,8 @@ CONSTANTS = "int64 one = {1}, int64[1] o = {1}, int64[1] z = {0}, int64[1] m = {
 END = "s = Shape (x) t = Gather (s, one) e = Unsqueeze (t, z)"
 
 
-@pytest.mark.parametrize("call", ["Slice (x, z, e, o)", "Slice (x, z, e, m)", "Slice (x, z, e, o, o)"])
-@pytest.mark.parametrize("target", ["onnx", "cpu", "directml"])
+@each_row("call", ["Slice (x, z, e, o)", "Slice (x, z, e, m)", "Slice (x, z, e, o, o)"])
+@each_row("target", ["onnx", "cpu", "directml"])
 def test_a_slice_that_ends_at_the_own_size_goes(target: str, call: str) -> None:
     model = made(f"{END} v = {call} y = Relu (v)", constants=CONSTANTS)
     kinds, out = compiled(model, target)

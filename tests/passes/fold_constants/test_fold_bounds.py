@@ -67,7 +67,7 @@ def test_what_changes_nothing_goes(expression: str, kind: str) -> None:
     np.testing.assert_allclose(got.astype(np.float64), expected.astype(np.float64), rtol=rtol, atol=rtol)
 
 
-@pytest.mark.parametrize("expression", [
+@each_row("expression", [
     "relu(x)", "abs(tanh(x))", "clip(tanh(x), min=-0.9)", "clip(tanh(x), max=0.9)", "max(exp(x), 1e-6)",
     "min(sin(x), 0.5)", "relu(exp(x) - 1)", "abs(i)", "clip(i, min=-2147483647)", "max(u, 1)", "relu(x * z)",
     "max(relu(x), relu(z))", "relu(reduce_sum(x, axes=[1]))", "min(u, 254)", "clip(u, min=0, max=254)",

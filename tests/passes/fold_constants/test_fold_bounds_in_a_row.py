@@ -11,6 +11,7 @@ from dmlc.ops.binary import MAX, MIN
 from dmlc.ops.choose import CLIP
 from dmlc.ops.elementwise import RELU
 from dmlc.passes.fold_constants import FoldConstants
+from tests.rows import each_row
 
 PASS = FoldConstants()
 
@@ -29,8 +30,8 @@ def bounded(b: Building, x: Value, text: str, dtype: DType) -> Value:
     return x
 
 
-@pytest.mark.parametrize("dtype", [f16, f32, i32])
-@pytest.mark.parametrize(
+@each_row("dtype", [f16, f32, i32])
+@each_row(
     "text",
     [
         "max 0, min 6",

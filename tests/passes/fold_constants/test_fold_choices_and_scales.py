@@ -15,6 +15,7 @@ from dmlc.ops.choose import WHERE
 from dmlc.ops.elementwise import NOT
 from dmlc.ops.matmul import MATMUL
 from dmlc.passes.fold_constants import FoldConstants
+from tests.rows import each_row
 
 PASS = FoldConstants()
 
@@ -59,9 +60,9 @@ def scaled(b: Building, name: str, shape: Any, number: Any, op: Any = MUL, dtype
     return b(op, b.input(name, shape, dtype), b.constant(number, dtype))
 
 
-@pytest.mark.parametrize("dtype", [f16, f32, f64])
-@pytest.mark.parametrize(("op", "other"), [(MUL, MUL), (DIV, MUL), (MUL, DIV), (DIV, DIV)])
-@pytest.mark.parametrize("number", [0.5, [[0.5]]])
+@each_row("dtype", [f16, f32, f64])
+@each_row(("op", "other"), [(MUL, MUL), (DIV, MUL), (MUL, DIV), (DIV, DIV)])
+@each_row("number", [0.5, [[0.5]]])
 def test_two_scales_become_one(dtype: DType, op: Any, other: Any, number: Any) -> None:
     b = Building()
     left, right = scaled(b, "x", (2, 3, 4), 0.25, op, dtype), scaled(b, "y", (2, 4, 5), number, other, dtype)
@@ -72,7 +73,7 @@ def test_two_scales_become_one(dtype: DType, op: Any, other: Any, number: Any) -
     assert names(b.graph) == ["mul", "matmul"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("left", "right", "op", "dtype"),
     [
         (1e-30, 1e-30, MUL, f32),

@@ -75,7 +75,7 @@ def test_results_that_are_defined_to_the_bit_fold_exactly(op: Operation, attribu
     assert ctx.ledger[0].text == f"{op.name} of constants"
 
 
-@pytest.mark.parametrize(("op", "attributes"), ROUNDED)
+@each_row(("op", "attributes"), ROUNDED)
 def test_what_targets_round_differently_reassociates(op: Operation, attributes: dict[str, Any]) -> None:
     b = Building()
     graph = b.done(b(op, b.constant(DATA), **attributes))
@@ -386,7 +386,7 @@ def test_an_output_may_become_an_input() -> None:
     assert [v for _, v in graph.outputs] == [x]
 
 
-@pytest.mark.parametrize(("op", "dtype", "rule"), [
+@each_row(("op", "dtype", "rule"), [
     (NEG, f32, "double-inverse"), (NEG, i8, "double-inverse"), (NOT, bool_, "double-inverse"),
     (NOT, u8, "double-inverse"), (ABS, f32, "idempotent"), (ABS, i8, "idempotent"), (RELU, f32, "idempotent"),
     (FLOOR, f32, "idempotent"), (CEIL, f16, "idempotent"), (ROUND, f64, "idempotent"), (SIGN, i32, "idempotent"),
@@ -585,7 +585,7 @@ def test_every_float_and_integer_dtype_folds_a_sum_of_two() -> None:
         assert array.tolist() == [4, 6]
 
 
-@pytest.mark.parametrize("dtype", NUMERIC, ids=str)
+@each_row("dtype", NUMERIC, ids=str)
 def test_the_magnitude_of_what_is_never_negative(dtype: Any) -> None:
     b = Building()
     x = b.input("x", (5,), dtype)

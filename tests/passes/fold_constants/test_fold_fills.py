@@ -10,6 +10,7 @@ from onnx import ModelProto, TensorProto, helper, parser
 
 import dmlc
 from dmlc.diagnostics import Source
+from tests.rows import each_row
 
 CONSTANTS = "one = Constant<value_float = 1.5>() row = Constant<value_floats = [1.0, 2.0]>() "
 
@@ -32,7 +33,7 @@ def check(made: ModelProto, want: list[str]) -> None:
         np.testing.assert_array_equal(value, expected[name])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "want"),
     [
         ("s = Constant<value_ints = [30, 2]>() e = Expand(row, s) y = MatMul(e, x)", ["MatMul"]),

@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 import dmlc
 from dmlc.passes.fold_constants.around_elementwise import _OPAQUE_ELEMENTWISE
 from tests.kit import run
+from tests.rows import each_row
 
 DATA = np.arange(12, dtype=np.float32).reshape(3, 4)
 
@@ -48,7 +49,7 @@ FOLDED = {
 }
 
 
-@pytest.mark.parametrize("name", FOLDED)
+@each_row("name", FOLDED)
 def test_moved_constants_are_computed(name: str) -> None:
     model = FOLDED[name]
     assert operators(model) == ["Add"]

@@ -8,6 +8,7 @@ import pytest
 
 import dmlc
 from tests.kit import run
+from tests.rows import each_row
 from tests.versions import needs_onnx_runtime
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
@@ -45,7 +46,7 @@ KNOWN = {
 }
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@each_row("name", KNOWN)
 def test_known_elements_need_no_sequence(name: str) -> None:
     model = made(KNOWN[name])
     program = dmlc.compile(model, target="onnx")

@@ -13,6 +13,7 @@ from dmlc.ir.dtype import f16, f32, f64, i32
 from dmlc.ops.binary import ADD, MUL
 from dmlc.ops.matmul import MATMUL
 from dmlc.passes.fold_conv import FoldConv
+from tests.rows import each_row
 
 PASS = FoldConv()
 SCALE = [0.5, 2.0, -4.0, 0.25]  # powers of two: exact
@@ -23,10 +24,10 @@ def product(b: Building, dtype: DType = f32, bias: bool = True, shape: Any = (5,
     return b(ADD, made, b.constant([1.0, -2.0, 3.0, -4.0], dtype)) if bias else made
 
 
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("dtype", [f16, f32, f64])
-@pytest.mark.parametrize("shape", [(5, 3, 6), (5, 6)])
-@pytest.mark.parametrize("scale", [SCALE, [SCALE]])
+@each_row("bias", [True, False])
+@each_row("dtype", [f16, f32, f64])
+@each_row("shape", [(5, 3, 6), (5, 6)])
+@each_row("scale", [SCALE, [SCALE]])
 def test_scale_of_columns_becomes_part_of_the_matrix(bias: bool, dtype: DType, shape: Any, scale: Any) -> None:
     b = Building()
     found = check_numbers(PASS, b.done(b(MUL, b.constant(scale, dtype), product(b, dtype, bias, shape)))).ledger

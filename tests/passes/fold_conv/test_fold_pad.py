@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import dmlc
@@ -101,7 +100,7 @@ def pool(**options: Any) -> onnx.NodeProto:
     return node("AveragePool", ["p"], ["y"], kernel_shape=[3, 3], **options)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pads", "window", "value", "reason"),
     [
         (ENDS, CONV, 1.0, "the padding is not 0"),

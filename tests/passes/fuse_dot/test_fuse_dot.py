@@ -114,8 +114,8 @@ def test_symbolic_rows_and_columns() -> None:
     np.testing.assert_allclose(one, (x[:1] * z[:, :, :1]).sum(1), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("target", ["directml", "cpu", "onnx"])
-@pytest.mark.parametrize(
+@each_row("target", ["directml", "cpu", "onnx"])
+@each_row(
     ("shape", "other", "axis", "want"),
     [
         ((1, 9, 4, 6), (2, 9, 1, 6), 1, "Mul"),  # three transposes for a product of 2 by 4

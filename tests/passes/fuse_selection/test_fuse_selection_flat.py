@@ -12,6 +12,7 @@ import selection_helpers as s
 from dmlc.ir.dtype import f32, i64
 from dmlc.ops.move import RESHAPE, SQUEEZE, TRANSPOSE
 from dmlc.ops.select import ARGMAX, ARGMIN
+from tests.rows import each_row
 
 
 def flat(
@@ -34,7 +35,7 @@ def flat(
     return b.done(then(b, y) if then else y)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "axes"),
     [
         ({"shape": (2, 3, 4, 5), "to": (2, 60), "axis": 1}, (1, 2, 3)),

@@ -206,7 +206,7 @@ def test_the_top_of_a_negation(used: str, count: int) -> None:
 
 
 # --- what keeps the order
-@pytest.mark.parametrize(
+@each_row(
     ("op", "narrow", "wide", "target", "fires"),
     [
         (ARGMAX, f16, f32, "directml", True),

@@ -210,8 +210,8 @@ def test_more_near_misses(nodes: Nodes, want: list[str]) -> None:
 # --- through reshapes
 
 
-@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax", "Hardmax"])
-@pytest.mark.parametrize(
+@each_row("op", ["Softmax", "LogSoftmax", "Hardmax"])
+@each_row(
     ("shape", "flat", "axis"), [((2, 3, 4), [6, 4], 1), ((2, 3, 4), [2, 3, 4, 1], 2), ((2, 3, 4, 5), [2, 3, 20], 1)]
 )
 def test_reshapes_that_keep_the_groups(op: str, shape: tuple[int, ...], flat: list[int], axis: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from pass_helpers import Building, check_numbers, context, names, remarks, run
 
 import dmlc
@@ -14,6 +13,7 @@ from dmlc.ir.dtype import f16, f32, f64, i32, u8
 from dmlc.ops.binary import ADD, DIV, MUL, SUB
 from dmlc.passes.hoist import Hoist
 from dmlc.passes.manager import EXACT
+from tests.rows import each_row
 
 PASS = Hoist()
 #: Forms of an operation with a constant: the operation, and the operand that the constant is.
@@ -28,8 +28,8 @@ def step(b: Building, form: tuple[Operation, int], x: Value, number: Any, dtype:
     return b(op, constant, x) if place == 0 else b(op, x, constant)
 
 
-@pytest.mark.parametrize("dtype", [f16, f32, f64])
-@pytest.mark.parametrize(("first", "second"), ROW)
+@each_row("dtype", [f16, f32, f64])
+@each_row(("first", "second"), ROW)
 def test_two_constants_of_floats_become_one(first: Any, second: Any, dtype: DType) -> None:
     b = Building()
     # terms that do not cancel, such as (x - 5) - 3 and -3 - (x + 5)
@@ -41,8 +41,8 @@ def test_two_constants_of_floats_become_one(first: Any, second: Any, dtype: DTyp
     assert len(names(b.graph)) == 1
 
 
-@pytest.mark.parametrize("dtype", [i32, u8])
-@pytest.mark.parametrize(("first", "second"), [*[(a, b) for a in TERMS for b in TERMS], (FACTORS[0], FACTORS[1])])
+@each_row("dtype", [i32, u8])
+@each_row(("first", "second"), [*[(a, b) for a in TERMS for b in TERMS], (FACTORS[0], FACTORS[1])])
 def test_integers_wrap_in_one_step_as_in_two(first: Any, second: Any, dtype: DType) -> None:
     b = Building()
     y = step(b, second, step(b, first, b.input("x", (3,), dtype), 200, dtype), 100, dtype)
@@ -57,7 +57,7 @@ def rows(dtype: DType, first: Any, one: Any, second: Any, other: Any, shape: Any
     return b
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("dtype", "first", "one", "second", "other"),
     [
         (f32, (ADD, 1), 12582912.0, (SUB, 1), 12582912.0),  # rounds to an integer

@@ -54,8 +54,8 @@ def test_what_never_falls_goes_after(reduction: Operation, op: Operation, keeps:
     assert ledger(ctx) == [("rising-after-extreme", "exact")]
 
 
-@pytest.mark.parametrize("reduction", EXTREMES)
-@pytest.mark.parametrize("op", [EXP, SIGMOID, TANH, ERF])
+@each_row("reduction", EXTREMES)
+@each_row("op", [EXP, SIGMOID, TANH, ERF])
 def test_what_is_approximated_reassociates(reduction: Operation, op: Operation) -> None:
     b = Building()
     graph = b.done(b(reduction, b(op, b.input("x", (3, 4))), axes=[1]))

@@ -31,8 +31,8 @@ EXACT = ("exact",)
 # --- expands
 
 
-@pytest.mark.parametrize("keeps", [True, False])
-@pytest.mark.parametrize(
+@each_row("keeps", [True, False])
+@each_row(
     ("reduction", "shape", "wide", "axes", "want"),
     [
         (REDUCE_SUM, (1, 3, 1, 1), (2, 3, 4, 5), [2, 3], ["mul", "expand"]),

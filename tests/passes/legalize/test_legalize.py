@@ -80,7 +80,7 @@ def test_f32_stays_as_it_is(op: Operation) -> None:
 # --- widening
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("op", "dtype", "opset", "expected"),
     [
         (binary.ADD, i8, 21, ["add"]),

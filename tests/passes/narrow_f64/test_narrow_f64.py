@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 import dmlc
 from dmlc.diagnostics import DmlcError, Source
 from dmlc.ir.dtype import f64
+from tests.rows import each_row
 
 node = helper.make_node
 DOUBLE, FLOAT, BOOL = TensorProto.DOUBLE, TensorProto.FLOAT, TensorProto.BOOL
@@ -45,7 +46,7 @@ def interface(p: dmlc.Program) -> list[int]:
 X = np.random.default_rng(0).uniform(0.5, 2, (3, 4))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "expected"),
     [
         ("y = exp(x) + 2.0 * x", lambda x: np.exp(x) + 2 * x),

@@ -68,8 +68,8 @@ def test_a_factor_that_is_no_reciprocal_is_no_near_miss(number: str) -> None:
         assert reasons_of(program) == []
 
 
-@pytest.mark.parametrize("count", [3, 7, 1000, 3000, 20_000])
-@pytest.mark.parametrize("dtype", ["f16", "f32"])
+@each_row("count", [3, 7, 1000, 3000, 20_000])
+@each_row("dtype", ["f16", "f32"])
 def test_one_over_the_count_as_the_dtype_rounds_it(count: int, dtype: str) -> None:
     """Several counts share a reciprocal in f16: the factor need not give the count back."""
     inverse = np.float16(1 / count) if dtype == "f16" else np.float32(1 / count)

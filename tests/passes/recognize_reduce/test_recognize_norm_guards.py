@@ -9,6 +9,7 @@ import pytest
 import repair_helpers as r
 
 import dmlc
+from tests.rows import each_row
 
 RULES = {"divide-by-norm", "normalize-by-norm", "square-of-root"}
 SUM = r.node("ReduceSumSquare", ["x"], ["s"], axes=[1])
@@ -34,8 +35,8 @@ WRITTEN: dict[str, list[r.onnx.NodeProto]] = {
 }
 
 
-@pytest.mark.parametrize("written", WRITTEN)
-@pytest.mark.parametrize(("kind", "fires"), [(r.FLOAT, True), (r.HALF, False)])
+@each_row("written", WRITTEN)
+@each_row(("kind", "fires"), [(r.FLOAT, True), (r.HALF, False)])
 def test_half_floats_of_a_model_would_be_cast(written: str, kind: int, fires: bool) -> None:
     """The nodes of a model get no casts, those that come in their place do."""
     weights: dict[str, Any] = {}

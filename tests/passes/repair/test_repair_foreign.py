@@ -29,8 +29,8 @@ def compiled(made: Any, rule: str, *feeds: dict[str, Any], rtol: float = 0.0, **
     return program
 
 
-@pytest.mark.parametrize("kind", FLOATS)
-@pytest.mark.parametrize("opset", [13, 17, 21])
+@each_row("kind", FLOATS)
+@each_row("opset", [13, 17, 21])
 def test_a_cast_to_bool(kind: str, opset: int) -> None:
     """The fed shape hides the rank."""
     body = f"g ({kind}[2,3] x, int64[k] s) => (bool y) {{ h = Reshape(x, s) y = Cast<to = 9>(h) }}"
@@ -116,9 +116,9 @@ def test_zero_points_of_unknown_rank() -> None:
 VALUES = np.array([[[100, 100, -100], [-200, -200, -300]], [[1, 2, 3], [-np.inf, 0.5, 80]]])
 
 
-@pytest.mark.parametrize("keepdims", [0, 1])
-@pytest.mark.parametrize("kind", ["float16", "float"])
-@pytest.mark.parametrize("opset", [18, 21])
+@each_row("keepdims", [0, 1])
+@each_row("kind", ["float16", "float"])
+@each_row("opset", [18, 21])
 def test_log_sum_exp_over_computed_axes(keepdims: int, kind: str, opset: int) -> None:
     made = model(
         f"g ({kind}[2,2,3] x, int64[k] a) => ({kind} y) {{ y = ReduceLogSumExp<keepdims={keepdims}>(x, a) }}", opset

@@ -100,9 +100,9 @@ def compiled(made: Any, rule: str, kind: str = "float", **options: Any) -> dmlc.
     return program
 
 
-@pytest.mark.parametrize("kind", TOLERANCE)
-@pytest.mark.parametrize("opset", [14, 17, 20, 21])
-@pytest.mark.parametrize("form", ERF)
+@each_row("kind", TOLERANCE)
+@each_row("opset", [14, 17, 20, 21])
+@each_row("form", ERF)
 def test_erf_form_becomes_one_node(form: str, opset: int, kind: str) -> None:
     program = compiled(model(ERF[form], kind, opset), "erf-gelu", kind)
     assert kinds(program) == ["com.microsoft.Gelu"]
@@ -110,9 +110,9 @@ def test_erf_form_becomes_one_node(form: str, opset: int, kind: str) -> None:
         assert optimized(program) == ["com.microsoft.Gelu"]
 
 
-@pytest.mark.parametrize("kind", TOLERANCE)
-@pytest.mark.parametrize("opset", [17, 21])
-@pytest.mark.parametrize("form", TANH)
+@each_row("kind", TOLERANCE)
+@each_row("opset", [17, 21])
+@each_row("form", TANH)
 def test_tanh_form_stays_in_operators(form: str, opset: int, kind: str) -> None:
     program = compiled(model(TANH[form], kind, opset), "tanh-gelu", kind)
     assert kinds(program) == ["Mul", "Mul", "Add", "Mul", "Sigmoid", "Mul"]
@@ -165,7 +165,7 @@ def test_erf_form_before_what_takes_its_factor(form: str, after: str) -> None:
     assert {"Erf", "Mul", "Div"}.isdisjoint(left)
 
 
-@pytest.mark.parametrize("form", ERF)
+@each_row("form", ERF)
 def test_erf_form_before_a_convolution(form: str) -> None:
     made = model(ERF[form].replace("y = ", "v = ") + " y = Conv(v, w)")
     made.graph.initializer.append(numpy_helper.from_array(np.float32(WEIGHTS)[:, :, None], "w"))

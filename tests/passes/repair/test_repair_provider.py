@@ -76,7 +76,7 @@ def test_lrn_of_other_than_four_axes(name: str) -> None:
     np.testing.assert_allclose(program.run(feeds, backend="cpu")["y0"], want, rtol=1e-5)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("left", "right"),
     [
         ([2, 3, 2, 4, 5], [2, 3, 2, 5, 3]),
@@ -380,7 +380,7 @@ def test_optional_results_stay_absent() -> None:
     r.same(r.run(made, feeds), program.run(feeds, backend="cpu"), 1e-5)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("left", "right"),
     [
         ([65536, 1, 2], [65536, 2, 3]),

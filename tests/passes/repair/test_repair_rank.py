@@ -42,7 +42,7 @@ def test_elementwise() -> None:
     assert all(len(n.findings) == 0 for n in program.placement().nodes)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@each_row("seed", range(8))
 def test_operands_that_broadcast(seed: int) -> None:
     rng = random.Random(seed)
     shape = [d if rng.random() < 0.6 else 1 for d in LARGE][rng.randint(0, 4) :]

@@ -111,8 +111,8 @@ def test_means_that_the_operator_does_not_take_are_refused(dtype: str) -> None:
     r.faulty(r.reduction("ReduceMean", r.KINDS[dtype], 18))
 
 
-@pytest.mark.parametrize("dtype", ["i32", "i64", "u32", "u64"])
-@pytest.mark.parametrize("opset", [18, 21])
+@each_row("dtype", ["i32", "i64", "u32", "u64"])
+@each_row("opset", [18, 21])
 def test_means_of_integers_are_repaired(dtype: str, opset: int) -> None:
     program = dmlc.compile(r.reduction("ReduceMean", r.KINDS[dtype], 18), opset=opset)
     assert ("exact-mean", "exact") in r.fired(program) and not r.refusals(program)

@@ -11,6 +11,7 @@ from repair_helpers import KINDS, model, node
 
 import dmlc
 from dmlc.diagnostics import Source
+from tests.rows import each_row
 from tools.model_checks import run, session
 
 NUMBERS = {
@@ -184,9 +185,9 @@ def test_remainders_of_a_size_that_the_session_fixes(width: int) -> None:
     assert fixed(made, "n", {"x": np.zeros(1, np.float32), "z": np.zeros(width, np.float32)}) == 1 % width
 
 
-@pytest.mark.parametrize("target", ["directml", "cpu"])
-@pytest.mark.parametrize("width", [1, 2, 5])
-@pytest.mark.parametrize("height", ["1", "size(x, axis=0)"])
+@each_row("target", ["directml", "cpu"])
+@each_row("width", [1, 2, 5])
+@each_row("height", ["1", "size(x, axis=0)"])
 def test_products_of_quotients_of_sizes(height: str, width: int, target: dmlc.TargetName) -> None:
     body = f"y = k + {height} // size(z, axis=0) * size(z, axis=0)"
     text = f"model m(x: f32[n], z: f32[m], k: i64[h]) -> (y) {{\n    {body}\n    return y\n}}\n"

@@ -57,8 +57,8 @@ def test_nearest(factors: str, coordinates: str) -> None:
     merged(made, 2, 3, 2, 4, 4)
 
 
-@pytest.mark.parametrize("coordinates", COORDINATES)
-@pytest.mark.parametrize("factors", ["last three", "smaller"])
+@each_row("coordinates", COORDINATES)
+@each_row("factors", ["last three", "smaller"])
 def test_linear(factors: str, coordinates: str) -> None:
     made = resize([2, 3, 2, 4, 4], mode="linear", scales=FACTORS[factors], coordinate_transformation_mode=coordinates)
     merged(made, 2, 3, 2, 4, 4)

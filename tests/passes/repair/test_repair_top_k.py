@@ -9,6 +9,7 @@ import repair_helpers as r
 import dmlc
 from dmlc.diagnostics import Source
 from dmlc.targets import dispatch_cost
+from tests.rows import each_row
 
 RULE = "top-k-by-search"
 ROWS = 64
@@ -39,8 +40,8 @@ def rows_with_ties(dtype: Any, seed: int = 0) -> np.ndarray:
     return x
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 7])
-@pytest.mark.parametrize("largest", [0, 1])
+@each_row("k", [1, 2, 3, 7])
+@each_row("largest", [0, 1])
 def test_ties_and_infinities(k: int, largest: int) -> None:
     m = top_k(k, largest=largest, shape=[ROWS * 4, 7])
     feeds = {"x": np.tile(rows_with_ties(np.float32), (4, 1))}

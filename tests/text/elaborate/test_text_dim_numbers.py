@@ -64,8 +64,8 @@ EXPRESSIONS: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("target", ["cpu", "directml", "onnx", "numpy"])
-@pytest.mark.parametrize("bind", [{}, {"W": W}, {"W": W, "H": H}], ids=str)
+@each_row("target", ["cpu", "directml", "onnx", "numpy"])
+@each_row("bind", [{}, {"W": W}, {"W": W, "H": H}], ids=str)
 def test_numbers_with_dims_are_computed_alike_everywhere(target: str, bind: dict[str, int]) -> None:
     results = [f"y{i}" for i in range(len(EXPRESSIONS))]
     lines = [f"y{i} = {expression}" for i, (expression, _) in enumerate(EXPRESSIONS)]

@@ -175,7 +175,7 @@ class Tensor(PythonProtocols):
         """``array * tensor`` is an operation; other functions of NumPy compute arrays and are refused. E0350."""
         name = ufunc.__name__
         if method == "__call__" and not keywords and len(inputs) == 2:
-            if name in SIGNS and not name.startswith("logical_"):  # which takes numbers for true and false
+            if name in SIGNS and not name.startswith("logical_"):  # a logical function takes numbers too
                 return _infix(SIGNS[name], *inputs)
             if name == "matmul":
                 return _only(_call(OPERATIONS["matmul"], inputs, {}))

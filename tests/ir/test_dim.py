@@ -72,13 +72,13 @@ def bindings(low: int = 1, high: int = 4) -> list[dict[str, int]]:
 
 
 @given(trees("+-*"), st.fixed_dictionaries({name: st.integers(-3, 9) for name in NAMES}))
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_polynomials_evaluate_as_written(tree: Tree, binding: dict[str, int]) -> None:
     assert evaluate(tree.dim, binding) == tree.function(binding)
 
 
 @given(trees("+-*"), trees("+-*"))
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_equal_polynomials_have_equal_forms(x: Tree, y: Tree) -> None:
     """Degree below 7 in each name: agreement on 7 points each would be proof; distinct forms differ somewhere."""
     same = all(x.function(b) == y.function(b) for b in bindings(-3, 3))
@@ -89,13 +89,13 @@ def test_equal_polynomials_have_equal_forms(x: Tree, y: Tree) -> None:
 
 
 @given(trees("+-*"))
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_a_static_size_is_a_plain_int(tree: Tree) -> None:
     assert isinstance(tree.dim, int) or (isinstance(tree.dim, DimExpr) and tree.dim.names())
 
 
 @given(trees("+-*/<>"), st.fixed_dictionaries({name: st.integers(1, 9) for name in NAMES}))
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_floor_divisions_evaluate_as_written(tree: Tree, binding: dict[str, int]) -> None:
     try:
         expected = tree.function(binding)
@@ -108,7 +108,7 @@ def test_floor_divisions_evaluate_as_written(tree: Tree, binding: dict[str, int]
 
 
 @given(trees("+-*/<>"), st.sampled_from(NAMES), trees("+-*"))
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_substitution_is_evaluation_in_two_steps(tree: Tree, name: str, inner: Tree) -> None:
     for binding in bindings(1, 2):
         try:
@@ -133,7 +133,7 @@ def sizes_of(table: DimTable) -> list[dict[str, int]]:
 
 
 @given(trees("+-*/<>"), tables())
-@settings(max_examples=150)
+@settings(max_examples=75)
 def test_intervals_hold_every_value(tree: Tree, table: DimTable) -> None:
     low, high = table.interval(tree.dim)
     for binding in sizes_of(table):
@@ -145,7 +145,7 @@ def test_intervals_hold_every_value(tree: Tree, table: DimTable) -> None:
 
 
 @given(trees("+-*/<>"), trees("+-*/<>"), tables())
-@settings(max_examples=150)
+@settings(max_examples=75)
 def test_what_is_proved_is_true(x: Tree, y: Tree, table: DimTable) -> None:
     try:
         pairs = [(x.function(b), y.function(b)) for b in sizes_of(table)]
@@ -160,7 +160,7 @@ def test_what_is_proved_is_true(x: Tree, y: Tree, table: DimTable) -> None:
 
 
 @given(tables(), st.integers(-3, 3), st.integers(-6, 6), st.integers(-12, 12))
-@settings(max_examples=150)
+@settings(max_examples=75)
 def test_linear_questions_of_one_dim_are_always_decided(table: DimTable, k: int, m: int, n: int) -> None:
     """Interval arithmetic is complete where each name occurs once: no true relation is missed."""
     facts = [k * b["a"] + m <= n for b in sizes_of(table)]
@@ -191,7 +191,7 @@ def test_canonical_texts(dim: Dim, text: str) -> None:
 
 
 @given(trees("+-*"), trees("+-*"))
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_min_and_max_add_up_and_are_symmetric(x: Tree, y: Tree) -> None:
     assert smaller(x.dim, y.dim) + larger(x.dim, y.dim) == x.dim + y.dim
     assert smaller(x.dim, y.dim) == smaller(y.dim, x.dim)

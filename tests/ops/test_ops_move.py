@@ -172,7 +172,7 @@ def test_split_types_and_errors() -> None:
 # --- slice
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(
     size=st.integers(0, 6),
     start=st.integers(-8, 8),

@@ -38,7 +38,7 @@ def at(place: Written, binding: dict[str, int]) -> int | None:
 
 
 @given(SIZES, PLACES, PLACES, BOUNDS)
-@settings(max_examples=120)
+@settings(max_examples=60)
 def test_places_are_clamped_as_by_numpy(size: Dim, start: Written, stop: Written, bounds: tuple[int, int]) -> None:
     dims = table(bounds)
     places = clamped(dims, size, start, stop)
@@ -54,7 +54,7 @@ def test_places_are_clamped_as_by_numpy(size: Dim, start: Written, stop: Written
 
 
 @given(PLACES, PLACES)
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_places_of_one_dim_are_written_without_min_and_max(start: Written, stop: Written) -> None:
     places = clamped(DimTable(), N, start, stop)
     assert places is not None
@@ -62,7 +62,7 @@ def test_places_of_one_dim_are_written_without_min_and_max(start: Written, stop:
 
 
 @given(SIZES, PLACES, PLACES, st.sampled_from([1, 2, 3, -1, -2, None]), BOUNDS)
-@settings(max_examples=120)
+@settings(max_examples=60)
 def test_an_index_needs_no_condition_and_has_its_length(
     size: Dim, start: Written, stop: Written, step: int | None, bounds: tuple[int, int]
 ) -> None:

@@ -134,7 +134,7 @@ def slow_equal(x: Any, y: Any) -> bool:
     return bool(x == y) or (x != x and y != y)
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(pairs())
 def test_against_one_element_at_a_time(pair: tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]) -> None:
     a, b = pair
@@ -165,7 +165,7 @@ def test_against_one_element_at_a_time(pair: tuple[np.ndarray[Any, Any], np.ndar
         assert loose.difference.index == outside[0]
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(pairs())
 def test_equality_has_no_direction(pair: tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]) -> None:
     a, b = pair
@@ -175,7 +175,7 @@ def test_equality_has_no_direction(pair: tuple[np.ndarray[Any, Any], np.ndarray[
     assert one(a, b).errors.absolute == one(b, a).errors.absolute
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(
     hnp.arrays(np.float32, hnp.array_shapes(max_dims=2, max_side=5), elements=hnp.from_dtype(np.dtype(np.float32))),
     st.integers(-3, 3),

@@ -261,7 +261,7 @@ def _program(draw: st.DrawFn) -> str:
     )
 
 
-@settings(max_examples=80, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(_program())
 def test_any_program(program: str) -> None:
     try:
@@ -273,7 +273,7 @@ def test_any_program(program: str) -> None:
     formatted(program)
 
 
-@settings(max_examples=200, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, suppress_health_check=list(HealthCheck))
 @given(st.text(alphabet=st.sampled_from(list('amx1.,:=+-*/|>(){}[]"`# \n')), max_size=60))
 def test_any_text_is_read_or_refused(program: str) -> None:
     try:
@@ -289,7 +289,7 @@ _TOKENS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=200, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, suppress_health_check=list(HealthCheck))
 @given(st.lists(_TOKENS, max_size=40))
 def test_any_tokens_are_read_or_refused(tokens: list[str]) -> None:
     try:

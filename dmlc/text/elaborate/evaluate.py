@@ -72,7 +72,9 @@ class Evaluator:
             return self.call(expr, asked, results)
         if isinstance(expr, tree.Infix):
             sign = expr.rest[0][0]
-            return self.pipe(expr, asked, results) if sign == "|>" else self.infix(sign, expr, asked)
+            if sign == "|>":
+                return self.pipe(expr, asked, results)
+            return self.cast(expr, asked) if sign == "as" else self.infix(expr, asked)
         if isinstance(expr, tree.Name):
             return self.name(expr, asked)
         if isinstance(expr, tree.Number):
@@ -252,11 +254,7 @@ class Evaluator:
         except OpError as error:
             raise self.located(error, CallSite(expr.span, (expr.span,))) from None
 
-    def infix(self, sign: str, expr: tree.Infix, asked: Asked) -> Any:
-        if sign == "as":
-            return self.cast(expr, asked)
-        if sign == "**":
-            return self.power(expr, asked)
+    def infix(self, expr: tree.Infix, asked: Asked) -> Any:
         left, place = self.evaluate(expr.first, _part(asked)), at(expr.first)
         for sign, operand in expr.rest:
             right, span = self.evaluate(operand, _part(asked)), expr.first.span.to(operand.span)
@@ -264,21 +262,9 @@ class Evaluator:
             place = Place(span)
         return left
 
-    def power(self, expr: tree.Infix, asked: Asked) -> Any:
-        operands = [expr.first, *[operand for _, operand in expr.rest]]
-        values = [self.evaluate(operand, _part(asked)) for operand in operands]
-        right, place = values[-1], at(operands[-1])
-        for left, operand in zip(values[-2::-1], operands[-2::-1], strict=True):
-            span = operand.span.to(expr.span)
-            right = self.combine("**", (left, right), (at(operand), place), span, asked)
-            place = Place(span)
-        return right
-
     def prefix(self, expr: tree.Prefix, asked: Asked) -> Any:
         value = self.evaluate(expr.operand, _part(asked))
-        for sign in reversed(expr.signs):
-            value = self.combine(sign, (value,), (at(expr.operand),), expr.span, asked)
-        return value
+        return self.combine(expr.sign, (value,), (at(expr.operand),), expr.span, asked)
 
     def combine(self, sign: str, values: Sequence[Any], places: Sequence[Place], span: Span, asked: Asked) -> Any:
         """An operator on one or two values."""

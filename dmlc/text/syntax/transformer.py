@@ -201,21 +201,18 @@ def _climb(rest: Pieces, weakest: int, limits: Limits, depth: int = 0) -> tree.E
 
     Operators of one level become one node. ``depth`` is the number of signs and powers around.
     """
-    signs: list[Token] = []
-    while isinstance(rest[-1], Token):
-        signs.append(_counted(rest.pop(), depth := depth + 1, rest, limits))
-    if signs:
-        operand = _climb(rest, _PREFIX, limits, depth)
-        left: tree.Expr = tree.Prefix(tuple([sign.text for sign in signs]), operand, signs[0].to(operand.span))
-    else:
-        left = rest.pop()
+    left = rest.pop()
+    if isinstance(left, Token):
+        sign = _counted(left, depth + 1, rest, limits)
+        operand = _climb(rest, _PREFIX, limits, depth + 1)
+        left = tree.Prefix(sign.text, operand, sign.to(operand.span))
     while rest and (level := _LEVEL[rest[-1].text]) >= weakest:
         joined: list[tuple[Token, tree.Expr]] = []
         while rest and _LEVEL[rest[-1].text] == level:
-            sign = rest.pop()
-            if level == _POWER:
-                _counted(sign, depth := depth + 1, rest, limits)
-            joined.append((sign, _climb(rest, level + 1, limits, depth)))
+            sign, is_power = rest.pop(), level == _POWER
+            if is_power:
+                _counted(sign, depth + 1, rest, limits)
+            joined.append((sign, _climb(rest, level + (not is_power), limits, depth + is_power)))
         left = _infix(level, left, joined)
     return left
 

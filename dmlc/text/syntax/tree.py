@@ -96,15 +96,15 @@ class Paren(_Tree, frozen=True):
 
 
 class Prefix(_Tree, frozen=True):
-    """Signs before an operand, the outermost first."""
+    """A sign before an operand."""
 
-    signs: tuple[str, ...]
+    sign: str
     operand: Expr
     span: Span
 
 
 class Infix(_Tree, frozen=True):
-    """Operators of one precedence, applied from the left, ``**`` from the right.
+    """Operators of one precedence, applied from the left; powers of powers nest.
 
     The right side of ``as`` is a ``Name``, the right side of ``|>`` a ``Call``.
     """

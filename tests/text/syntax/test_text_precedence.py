@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 from text_helpers import codes, errors, in_model, source
 
 from dmlc import text
@@ -18,17 +16,9 @@ def grouped(expr: tree.Expr) -> str:
     if isinstance(expr, tree.Paren):
         return grouped(expr.inner)
     if isinstance(expr, tree.Prefix):
-        out = grouped(expr.operand)
-        for sign in reversed(expr.signs):
-            out = f"({sign}{out})"
-        return out
+        return f"({expr.sign}{grouped(expr.operand)})"
     if isinstance(expr, tree.Infix):
-        first, *rest = [expr.first, *[operand for _, operand in expr.rest]]
-        if expr.rest[0][0] == "**":
-            return functools.reduce(
-                lambda right, left: f"({grouped(left)}**{right})", [*rest[-2::-1], first], grouped(rest[-1])
-            )
-        out = grouped(first)
+        out = grouped(expr.first)
         for sign, operand in expr.rest:
             shown = operand.callee[0].text if sign == "|>" and isinstance(operand, tree.Call) else grouped(operand)
             out = f"({out} as {shown})" if sign == "as" else f"({out}{sign}{shown})"

@@ -70,6 +70,9 @@ def read_bounds(unit: Unit, line: tree.Dim) -> tuple[int, int]:
 def read_const(unit: Unit, line: tree.Const, folders: Folders) -> Tensor | None:
     """The data of a const; None after a mistake, which is noted in the unit."""
     try:
+        if unit.names.open_consts > unit.limits.nesting:
+            label, instead = Label(line.name.span), "put consts behind those that they use"
+            raise unit.limits.passed("nesting", "consts nest", unit.names.open_consts, label, instead=instead)
         wanted = type_of(unit, line.type)
         sizes = [size for size in wanted.shape if not isinstance(size, int)]
         if sizes:
@@ -132,7 +135,9 @@ class _List:
         if isinstance(expr, tree.ListOf):
             raise self.misfit(expr, "a number is needed here, not a list")
         value = self.block.evaluate(expr, Asked.KNOWN)
-        if value is POISON or not isinstance(value, (bool, int, float)):
+        if value is POISON:
+            raise DmlcError(())  # the mistake is noted
+        if not isinstance(value, (bool, int, float)):
             message = "a const holds numbers"
             raise fail(codes.NOT_KNOWN, message, Label(expr.span), help="write numbers, lists of them, or load(...)")
         try:

@@ -128,7 +128,7 @@ class Evaluator:
         if text in self.unit.unsolved:
             return POISON
         if text in self.unit.consts:
-            tensor = self.unit.consts[text].tensor
+            tensor = self.unit.consts[text].tensor()
             return POISON if tensor is None else self.numbers(tensor, at(expr), asked)
         if text in self.unit.names.missing:
             return POISON

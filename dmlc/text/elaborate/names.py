@@ -68,7 +68,7 @@ class NameReader:
         names = FileNames("")
         self._enter(names, program, folder, name)
         for data in names.consts.values():
-            _ = data.home is names and data.tensor  # reading it notes a mistake in it
+            _ = data.home is names and data.tensor()  # reading it notes a mistake in it
         return names
 
     def used(self, program: tree.Program, folder: Path | None, name: str) -> FileNames:

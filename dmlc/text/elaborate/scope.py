@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cached_property
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -27,16 +26,25 @@ class ConstData:
         self.line = line
         self.home = home
         self._read = read
-        self._is_reading = False
+        self._tensor: Tensor | None = None
+        self._is_begun = False
+        self._is_read = False
 
-    @cached_property
     def tensor(self) -> Tensor | None:
-        """The data; None if it is wrong, which is reported already. Raises ``DmlcError`` E0206 while it is read."""
-        if self._is_reading:
+        """The data; None if it is wrong, which is reported already. Raises ``DmlcError`` E0206 while it is read.
+
+        A property would take the stack of C, and consts may use long chains of others.
+        """
+        if not self._is_begun:
+            self._is_begun = True
+            self.home.open_consts += 1
+            self._tensor = self._read()
+            self.home.open_consts -= 1
+            self._is_read = True
+        if not self._is_read:
             message, help = f"{self.line.name.text} is computed from itself", "write its numbers, without its name"
             raise fail(codes.CYCLE, message, Label(self.line.name.span), help=help)
-        self._is_reading = True
-        return self._read()
+        return self._tensor
 
 
 class Definition(Struct, frozen=True, eq=False):
@@ -55,7 +63,7 @@ class FileNames(Struct, eq=False):
 
     ``models`` are ONNX models that are called. ``missing`` are names of ``use`` lines that bring nothing, which is
     reported already. ``hidden_dims`` are the dims of the file where it is used by another: its defs do not see them.
-    ``cyclic`` are the defs that call themselves.
+    ``cyclic`` are the defs that call themselves, ``open_consts`` is how many consts are being read.
     """
 
     label: str
@@ -65,6 +73,7 @@ class FileNames(Struct, eq=False):
     missing: set[str] = field(default_factory=set)
     hidden_dims: frozenset[str] = frozenset()
     cyclic: frozenset[str] = frozenset()
+    open_consts: int = 0
 
     @property
     def own_defs(self) -> list[Definition]:
@@ -147,10 +156,11 @@ class Unit(Struct):
         data = self.consts[name]
         value = self._const_values.get(data)
         if value is None:
-            if data.tensor is None:
+            tensor = data.tensor()
+            if tensor is None:
                 return None
             span = (data.line.name.span,)
-            value = self.graph.add(CONSTANT, (), ConstantAttributes(value=data.tensor), spans=span).result
+            value = self.graph.add(CONSTANT, (), ConstantAttributes(value=tensor), spans=span).result
             own, label = data.line.name.text, data.home.label
             value.name, value.span = f"{label}/{own}" if label else own, data.line.type.span
             self._const_values[data] = value

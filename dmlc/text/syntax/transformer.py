@@ -201,9 +201,10 @@ def _climb(rest: Pieces, weakest: int, limits: Limits, depth: int = 0) -> tree.E
 
     Operators of one level become one node. ``depth`` is the number of signs and powers around.
     """
-    left = rest.pop()
-    if isinstance(left, Token):
-        sign = _counted(left, depth + 1, rest, limits)
+    piece = rest.pop()
+    left: tree.Expr = piece
+    if isinstance(piece, Token):
+        sign = _counted(piece, depth + 1, rest, limits)
         operand = _climb(rest, _PREFIX, limits, depth + 1)
         left = tree.Prefix(sign.text, operand, sign.to(operand.span))
     while rest and (level := _LEVEL[rest[-1].text]) >= weakest:

@@ -261,5 +261,14 @@ def test_the_keys_of_an_archive_are_listed(folder: Path) -> None:
     assert codes(const("f32[2, 3]", 'load("none.npz", "a")'), folder) == ["E0405"]
 
 
-def test_const_of_itself_is_a_circle() -> None:
+def test_consts_in_a_circle() -> None:
     assert errors(const("f32[1]", "[w + 1]")) == [("E0206", 1, 7)]
+    assert errors("const v: f32[] = w\n" + const("f32[]", "v")) == [("E0206", 1, 7)]
+
+
+def test_consts_that_use_later_ones_nest() -> None:
+    def program(count: int) -> str:
+        return "".join(f"const c{i}: f32[] = c{i + 1}\n" for i in range(count)) + const("f32[]", "1", "c0")
+
+    assert codes(program(150).replace("c150", "w")) == []
+    assert codes(program(250).replace("c250", "w")) == ["E0105"]

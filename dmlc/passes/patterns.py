@@ -8,16 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Struct
-
 from dmlc.ir import FOREIGN, Graph, Node, Operation, Value
 from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.ops.binary import ADD, DIV, MUL, POW, SUB
-from dmlc.ops.choose import CAST
 from dmlc.ops.constant import constant_of
 from dmlc.ops.elementwise import NEG, RECIPROCAL, SQRT
 from dmlc.ops.opaque import OpaqueAttributes, attribute_of
-from dmlc.ops.reduce import ReduceAttributes
 from dmlc.passes.rewrite import Miss
 
 Seen = list[Node]
@@ -70,15 +66,6 @@ def both_ways(node: Node) -> Sequence[tuple[Value, Value]]:
     """The operands of a commutative node of two, in both orders."""
     a, b = node.operand("a"), node.operand("b")
     return ((a, b),) if a is b else ((a, b), (b, a))
-
-
-def through_cast(value: Value, seen: Seen) -> Value:
-    """Return the operand of a cast between floats; the value itself if it is not one."""
-    node = made_by(value, CAST)
-    if node is None or not (node.operand("x").type.dtype.is_float and value.type.dtype.is_float):
-        return value
-    seen.append(node)
-    return node.operand("x")
 
 
 def square_of(value: Value, seen: Seen) -> Value | None:
@@ -178,39 +165,6 @@ def quotient_of(value: Value, seen: Seen) -> tuple[Value, Value] | None:
             seen.extend((node, *mine))
             return a, below
     return None
-
-
-def plus_constant(value: Value, seen: Seen) -> tuple[Value, float] | None:
-    """``(x, c)`` where the value is ``x + c`` with a constant of one element, whose rank may give it more axes."""
-    node = made_by(value, ADD, SUB)
-    if node is None:
-        return None
-    pairs = both_ways(node) if node.op is ADD else ((node.operand("a"), node.operand("b")),)
-    for x, c in pairs:
-        number = scalar_of(c)
-        if number is not None:
-            seen.append(node)
-            return x, float(number) if node.op is ADD else -float(number)
-    return None
-
-
-class Reduced(Struct, frozen=True):
-    """A reduction that a value is."""
-
-    node: Node
-    x: Value
-    axes: tuple[int, ...]
-    keepdims: bool
-
-
-def reduction_of(value: Value, seen: Seen, *ops: Operation) -> Reduced | None:
-    """The reduction by one of ``ops`` that the value is."""
-    node = made_by(value, *ops)
-    if node is None:
-        return None
-    a = node.attributes_as(ReduceAttributes)
-    seen.append(node)
-    return Reduced(node, node.operand("x"), a.axes, a.keepdims)
 
 
 def used_outside(nodes: Sequence[Node], root: Node) -> Miss | None:

@@ -10,7 +10,6 @@ from dmlc.passes.fuse_instance_norm.channels import (
     AbsorbChannelBias,
     AbsorbChannelScale,
     MeanVarianceInstanceNorm,
-    SplitInstanceNorm,
     WrittenInstanceNorm,
 )
 from dmlc.passes.fuse_instance_norm.deviations import RootOfStatistic, ScaledStatistic
@@ -39,7 +38,7 @@ class FuseInstanceNorm(RewritePass, frozen=True):
         if not context.capabilities.emits_nodes:
             return statistics
         absorb: list[type[Rule[Any]]] = [AbsorbChannelScale, AbsorbChannelBias]
-        rules: list[type[Rule[Any]]] = [WrittenInstanceNorm, SplitInstanceNorm, MeanVarianceInstanceNorm]
+        rules: list[type[Rule[Any]]] = [WrittenInstanceNorm, MeanVarianceInstanceNorm]
         rules += [*absorb, GroupsOfOne]
         if not context.target.portable:
             rules.append(LowerGroupNorm)

@@ -14,17 +14,9 @@ from dmlc.ops.choose import CAST, CastAttributes
 from dmlc.ops.constant import constant_of
 from dmlc.ops.move import RESHAPE, TRANSPOSE, TransposeAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, Plain, is_opaque
-from dmlc.passes.fuse_layer_norm.affine import SplitLayerNorm
-from dmlc.passes.fuse_layer_norm.core import (
-    BY_DEVIATION,
-    NormMatch,
-    NormRule,
-    WrittenLayerNorm,
-    why_no_mean,
-    why_no_statistics,
-)
+from dmlc.passes.fuse_layer_norm.core import NormMatch, NormRule, followed
 from dmlc.passes.fuse_layer_norm.operations import MeanVarianceNorm
-from dmlc.passes.fuse_layer_norm.statistics import Deviation
+from dmlc.passes.fuse_layer_norm.written import WrittenLayerNorm
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.patterns import both_ways, made_by, used_outside
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
@@ -110,11 +102,6 @@ class _InstanceNorm(NormRule):
     """Rule with the matches of ``fuse-layer-norm``, which builds an InstanceNormalization instead."""
 
     def check(self, match: NormMatch, graph: Graph) -> Miss | None:
-        miss = why_no_statistics(match)
-        if miss is not None:
-            return miss
-        if not match.deviation.spread.average.stands_in_place:
-            return _something_else(match.deviation)
         axis = _channel_axis(match)
         if axis is None:
             text = "it is over axes {0} of {1}, not over all but the first one and the channels"
@@ -127,11 +114,8 @@ class _InstanceNorm(NormRule):
             return Miss("the product has another shape than the normalized value", (), match.x)
         return used_outside(match.consumed, match.root)
 
-    def near_miss(self, deviation: Deviation) -> Miss:
-        return why_no_mean(deviation) or _something_else(deviation)
-
     def build(self, match: NormMatch, rewriter: Rewriter) -> Sequence[Value]:
-        x, dtype, deviation, axis = match.x, match.dtype, match.deviation, _channel_axis(match)
+        x, dtype, axis = match.x, match.dtype, _channel_axis(match)
         assert axis is not None
         rank = x.type.rank
         count = channels(x, axis)
@@ -140,21 +124,12 @@ class _InstanceNorm(NormRule):
             x = rewriter.add(TRANSPOSE, [x], TransposeAttributes(perm=(0, axis, *range(1, axis))))
         if x.type.dtype is not dtype:
             x = rewriter.add(CAST, [x], CastAttributes(to=dtype))
-        out = make_norm(rewriter, INSTANCE, x, np.ones(count), np.zeros(count), {"epsilon": deviation.epsilon})
+        out = make_norm(rewriter, INSTANCE, x, np.ones(count), np.zeros(count), {"epsilon": match.epsilon})
         if out.type.dtype is not match.root.result.type.dtype:
             out = rewriter.add(CAST, [out], CastAttributes(to=match.root.result.type.dtype))
         if axis != 1:
             out = rewriter.add(TRANSPOSE, [out], TransposeAttributes(perm=(0, *range(2, rank), 1)))
-        for value in match.above:
-            out = rewriter.add(MUL, [out, value])
-        for value in match.below:
-            out = rewriter.add(DIV, [out, value])
-        return [out if match.plus is None else rewriter.add(ADD, [out, match.plus])]
-
-
-def _something_else(deviation: Deviation) -> Miss:
-    text = "the mean broadcasts along another axis, or another value is divided"
-    return Miss(text, (), deviation.spread.average.x)
+        return [followed(match, out, rewriter)]
 
 
 class WrittenInstanceNorm(_InstanceNorm, WrittenLayerNorm):
@@ -165,8 +140,6 @@ class WrittenInstanceNorm(_InstanceNorm, WrittenLayerNorm):
     """
 
     name = "fuse-instance-norm"
-    roots: ClassVar[tuple[Operation, ...]] = (MUL, DIV)
-    fed_by: ClassVar[Collection[Operation]] = BY_DEVIATION
 
 
 class MeanVarianceInstanceNorm(_InstanceNorm, MeanVarianceNorm):
@@ -175,23 +148,9 @@ class MeanVarianceInstanceNorm(_InstanceNorm, MeanVarianceNorm):
     name = "instance-norm-of-operation"
 
 
-class SplitInstanceNorm(_InstanceNorm, SplitLayerNorm):
-    """x * s + (bias - mean * s) with s = scale / sqrt(variance + epsilon) over spatial axes becomes an
-    InstanceNormalization.
-
-    Taking the mean out after the scale cancels where the mean is large; the fused node takes it out first.
-    """
-
-    name = "fuse-split-instance-norm"
-    roots: ClassVar[tuple[Operation, ...]] = (ADD, SUB)
-    fed_by: ClassVar[Collection[Operation]] = (MUL, DIV)
-
-
 def _channel_axis(match: NormMatch) -> int | None:
     """The axis that is neither the first nor normalized: the second, or the last."""
     rank = match.x.type.rank
-    if match.perm is not None:
-        return None
     if match.axes == tuple(range(2, rank)):
         return 1
     return rank - 1 if match.axes == tuple(range(1, rank - 1)) else None

@@ -1,34 +1,21 @@
-"""Scales and biases that join a normalization, and normalizations that are written as one multiply and one add."""
+"""Scales and biases that join a normalization."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import ClassVar
 
 import numpy as np
-from msgspec import Struct
 
 from dmlc.ir import Array, Graph, Node, Operation, Value
 from dmlc.ir.dtype import f16, f32
-from dmlc.ops.binary import ADD, DIV, MUL, SUB
+from dmlc.ops.binary import ADD, MUL, SUB
 from dmlc.ops.choose import CAST
 from dmlc.ops.constant import constant_of
-from dmlc.ops.elementwise import NEG, RECIPROCAL
 from dmlc.ops.move import TRANSPOSE, TransposeAttributes
 from dmlc.ops.normalize import LAYER_NORM, RMS_NORM, NormAttributes
-from dmlc.passes.fuse_layer_norm.core import (
-    Factors,
-    NormMatch,
-    NormRule,
-    factors_of,
-    find_deviation,
-    why_no_norm,
-    without,
-)
-from dmlc.passes.fuse_layer_norm.statistics import average_of, bare, centred_of
+from dmlc.passes.fuse_layer_norm.core import why_no_norm
 from dmlc.passes.manager import REASSOCIATES
-from dmlc.passes.patterns import Seen, both_ways, made_by
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 
 
@@ -186,120 +173,3 @@ def _aligned(match: AffineMatch) -> Array | None:
     back = [order.index(a) for a in range(rank)]
     array = tensor.array.reshape(shape).transpose(back)
     return array.reshape(array.shape[axis:]) if all(d == 1 for d in array.shape[:axis]) else None
-
-
-class _MeanDifference(Struct, frozen=True):
-    """``product - mean_product + plus``; the mean is ``negated`` in a product that is added."""
-
-    product: Node
-    mean_product: Node
-    plus: Value | None
-    nodes: tuple[Node, ...]
-    negated: bool = False
-
-
-class SplitLayerNorm(NormRule):
-    """``x * s + (bias - mean(x) * s)`` with ``s = scale / sqrt(variance + epsilon)`` becomes ``layer_norm``.
-
-    Keras writes ``x * s + (-mean(x) * s + bias)``. Taking the mean out after the scale cancels where the mean is large;
-    the fused node takes it out first. A variance written as ``E[x^2] - E[x]^2`` makes it class ``range``.
-    """
-
-    name = "fuse-split-layer-norm"
-    roots: ClassVar[tuple[Operation, ...]] = (ADD, SUB)
-    fed_by: ClassVar[Collection[Operation]] = (MUL, DIV)
-    op = LAYER_NORM
-
-    def match(self, node: Node, graph: Graph) -> NormMatch | None:
-        for parts in _differences(node):
-            found = _match(node, parts)
-            if found is not None:
-                return found
-        return None
-
-
-def _differences(node: Node) -> Iterator[_MeanDifference]:
-    if node.op is SUB:
-        a, b = made_by(node.operand("a"), MUL, DIV), made_by(node.operand("b"), MUL, DIV)
-        if a is not None and b is not None:
-            yield _MeanDifference(a, b, None, ())
-        return
-    for x, rest in both_ways(node):
-        a, less = made_by(x, MUL, DIV), made_by(rest, SUB)
-        b = None if less is None else made_by(less.operand("b"), MUL, DIV)
-        if a is not None and b is not None and less is not None:
-            yield _MeanDifference(a, b, less.operand("a"), (less,))
-        if a is not None:
-            yield from _negative_differences(a, rest)
-
-
-def _negative_differences(product: Node, rest: Value) -> Iterator[_MeanDifference]:
-    """``rest`` is a product with a negated mean, perhaps with a bias added to it."""
-    alone = made_by(rest, MUL, DIV)
-    if alone is not None:
-        yield _MeanDifference(product, alone, None, (), negated=True)
-    plus = made_by(rest, ADD)
-    for inner, bias in () if plus is None else both_ways(plus):
-        negative = made_by(inner, MUL, DIV)
-        if plus is not None and negative is not None:
-            yield _MeanDifference(product, negative, bias, (plus,), negated=True)
-
-
-def _match(node: Node, parts: _MeanDifference) -> NormMatch | None:
-    left, right = factors_of(parts.product), factors_of(parts.mean_product)
-    if left is None or right is None or len(left.above) != len(right.above):
-        return None
-    counted, others = Counter(left.above), Counter(right.above)
-    x, mean = list((counted - others).elements()), list((others - counted).elements())
-    if len(x) != 1 or Counter(left.below) != Counter(right.below):
-        return None
-    seen: Seen = [*parts.nodes, *left.nodes, *right.nodes]
-    negation = made_by(mean[0], NEG)
-    if (negation is not None) is not parts.negated:
-        return None
-    if negation is not None:
-        seen.append(negation)
-    average = average_of(mean[0] if negation is None else negation.operand("x"), seen, squared=False)
-    if average is None or bare(average.x) is not bare(x[0]) or not (average.is_mean and average.stands_in_place):
-        return None
-    shared = _opened(without(left.above, x[0]), left.below, seen)
-    found = find_deviation(shared, seen)
-    if found is None:
-        return None
-    deviation, factor = found
-    spread = deviation.spread
-    if spread.centred is None or spread.centred.perm is not None or bare(spread.centred.x) is not bare(x[0]):
-        return None
-    if not spread.moments:
-        centred_of(spread.data, seen)
-    if not average.axes == spread.centred.mean.axes == spread.average.axes:
-        return None
-    return NormMatch(
-        node,
-        tuple(dict.fromkeys([n for n in seen if n is not node])),
-        op=LAYER_NORM,
-        x=x[0],
-        perm=None,
-        axes=average.axes,
-        dtype=spread.data.type.dtype,
-        deviation=deviation,
-        above=without(shared.above, factor) if factor in shared.above else tuple(shared.above),
-        below=tuple(shared.below) if factor in shared.above else without(shared.below, factor),
-        plus=parts.plus,
-    )
-
-
-def _opened(above: Sequence[Value], below: Sequence[Value], seen: Seen) -> Factors:
-    """The factors of the factors: they are used twice here, so they were left whole."""
-    out = Factors()
-    for values, upper in ((above, True), (below, False)):
-        for value in values:
-            node = made_by(value, MUL, DIV, RECIPROCAL)
-            inner = None if node is None else factors_of(node)
-            if inner is None or len(value.uses) != 2:
-                (out.above if upper else out.below).append(value)
-                continue
-            seen.extend(inner.nodes)
-            out.above += inner.above if upper else inner.below
-            out.below += inner.below if upper else inner.above
-    return out

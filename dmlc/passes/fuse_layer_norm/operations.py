@@ -10,7 +10,6 @@ from dmlc.ops.binary import ADD, SUB
 from dmlc.ops.normalize import LAYER_NORM, MEAN_VARIANCE_NORM, RMS_NORM, MeanVarianceAttributes, NormAttributes
 from dmlc.ops.reduce import REDUCE_MEAN, ReduceAttributes
 from dmlc.passes.fuse_layer_norm.core import NormMatch, NormRule, build_norm, why_no_norm
-from dmlc.passes.fuse_layer_norm.statistics import Average, Centred, Deviation, Spread
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.node_maker import Maker
 from dmlc.passes.primitives import accumulated
@@ -22,19 +21,16 @@ def norm_of_operation(node: Node) -> NormMatch | None:
     a, x = node.attributes_as(MeanVarianceAttributes), node.operand("x")
     if not a.variance:
         return None
-    mean = Average(x, a.axes, keepdims=True, excess=1.0)
-    spread = Spread(x, mean, Centred(x, mean, perm=None, flipped=False))
     return NormMatch(
         node,
         op=LAYER_NORM,
         x=x,
-        perm=None,
+        source=x,
         axes=a.axes,
         dtype=x.type.dtype,
-        deviation=Deviation(spread, a.epsilon),
-        above=(),
-        below=(),
-        plus=None,
+        epsilon=a.epsilon,
+        follows=(),
+        moments=False,
     )
 
 
@@ -47,7 +43,6 @@ class MeanVarianceNorm(NormRule):
     name = "fuse-mean-variance-norm"
     roots: ClassVar[tuple[Operation, ...]] = (MEAN_VARIANCE_NORM,)
     op = LAYER_NORM
-    wanted = "the operand"
 
     def match(self, node: Node, graph: Graph) -> NormMatch | None:
         return norm_of_operation(node)

@@ -7,9 +7,9 @@ form (onnxruntime, optimizer/gelu_fusion.cc, optimizer/fast_gelu_fusion.cc, DmlO
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import pi, sqrt
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 from dmlc.ir import DType, Graph, Node, Operation, Value
 from dmlc.ir.dtype import f16
@@ -20,22 +20,21 @@ from dmlc.ops.node_name import title_of
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
 from dmlc.passes.node_maker import Maker, composed_of
+from dmlc.passes.normal_form import Form, Forms, number, plus, power, quotient, times
 from dmlc.passes.patterns import scalar_of
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 from dmlc.targets.capabilities import Capabilities
 
 _ARITHMETIC = (ADD, SUB, MUL, DIV, NEG, POW)
-#: A polynomial of x and of the inner function's result: coefficients by the two exponents.
-_Polynomial: TypeAlias = "dict[tuple[int, int], float]"
 #: The cube's coefficient of the tanh form, and the factor of its argument (Hendrycks and Gimpel, arXiv 1606.08415).
 _CUBE, _FACTOR = 0.044715, sqrt(2 / pi)
-#: The argument of the inner function as a polynomial of x.
-_ARGUMENTS: Mapping[Operation, _Polynomial] = {
-    ERF: {(1, 0): sqrt(0.5)},
-    TANH: {(1, 0): _FACTOR, (3, 0): _FACTOR * _CUBE},
+#: The argument of the inner function, made of the form of x.
+_ARGUMENTS: Mapping[Operation, Callable[[Form], Form]] = {
+    ERF: lambda x: times(number(sqrt(0.5)), x),
+    TANH: lambda x: plus(times(number(_FACTOR), x), times(number(_FACTOR * _CUBE), power(x, 3))),
 }
 #: Nodes between the inner function and the last multiplication, and values that its argument is made of, at most.
-_MOST_STEPS, _MOST_VALUES, _MOST_POWER = 8, 24, 3
+_MOST_STEPS, _MOST_VALUES = 8, 12
 #: ONNX Runtime compares constants to so many digits (optimizer/utils.cc); constants of f16 have fewer.
 _TOLERANCE, _HALF_TOLERANCE = 1e-5, 2e-3
 
@@ -60,9 +59,10 @@ def find_gelu(inner: Node) -> GeluMatch | None:
     if _next_step(result) is None:
         return None
     wanted = [
-        (x, {(1, 0): 0.5, (1, 1): 0.5 * sign})
+        (forms, x, times(forms.of(x), plus(number(0.5), times(number(0.5 * sign), forms.of(result)))))
         for x, sign in _arguments(inner.op, inner.operand("x"), tolerance)
         if x.type == result.type
+        for forms in [Forms(x, result, alone=True)]
     ]
     chain, shared, value = [inner], None, result
     for _ in range(_MOST_STEPS):
@@ -71,14 +71,15 @@ def find_gelu(inner: Node) -> GeluMatch | None:
         if root is None:
             break
         value = root.result
-        for x, want in wanted:
-            factor = _factor(_polynomial(value, x, result), want, tolerance) if value.type == x.type else None
+        for forms, x, want in wanted:
+            factor = _multiple(forms, value, want, tolerance) if value.type == x.type else None
             if factor is None:
                 continue
-            found = GeluMatch(root, tuple(chain), x=x, inner=inner.op, shared=shared, factor=factor)
+            factor = 1.0 if abs(factor - 1) <= tolerance else factor
+            match = GeluMatch(root, tuple(chain), x=x, inner=inner.op, shared=shared, factor=factor)
             if factor == 1:
-                return found if shared is None or scaled is None else scaled
-            scaled = scaled or (found if inner.op is ERF else None)
+                return match if shared is None or scaled is None else scaled
+            scaled = scaled or (match if inner.op is ERF else None)
         chain.append(root)
     return scaled
 
@@ -87,15 +88,13 @@ def _next_step(value: Value) -> Node | None:
     return next((node for node in value.users if node.op in _ARITHMETIC), None)
 
 
-def _factor(found: _Polynomial | None, want: _Polynomial, tolerance: float) -> float | None:
-    """The number that times ``want`` is the polynomial; None if there is none.
-
-    A number within the tolerance of 1 is 1.
-    """
-    factor = (found or {}).get((1, 0), 0.0) / want[1, 0]
-    if not _equal(found, {key: factor * number for key, number in want.items()}, tolerance):
+def _multiple(forms: Forms, value: Value, want: Form, tolerance: float) -> float | None:
+    """The number that times ``want`` is the value."""
+    try:
+        found = quotient(forms.of(value, _MOST_STEPS), want, tolerance)
+    except ArithmeticError:  # it depends on something else
         return None
-    return 1.0 if abs(factor - 1) <= tolerance else factor
+    return None if found is None or found[0] else found[1]
 
 
 def _tolerance(value: Value) -> float:
@@ -104,76 +103,14 @@ def _tolerance(value: Value) -> float:
 
 def _arguments(op: Operation, argument: Value, tolerance: float) -> Iterator[tuple[Value, int]]:
     """Each ``x`` of which the argument of the inner function is the right polynomial, or its negative: (x, sign)."""
-    want = _ARGUMENTS[op]
-    pending, seen = [argument], {argument}
-    while pending and len(seen) < _MOST_VALUES:
-        x = pending.pop(0)
-        found = _polynomial(argument, x, None)
-        for sign in () if found is None else (1, -1):
-            if _equal(found, {key: sign * number for key, number in want.items()}, tolerance):
-                yield x, sign
-        if x.producer is not None and x.producer.op in _ARITHMETIC:
-            for value in x.producer.operands:
-                if value is not None and value not in seen and scalar_of(value) is None:
-                    seen.add(value)
-                    pending.append(value)
-
-
-def _equal(found: _Polynomial | None, want: _Polynomial, tolerance: float) -> bool:
-    if found is None:
-        return False
-    found = {key: number for key, number in found.items() if number}
-    return found.keys() == want.keys() and all(
-        abs(found[key] - number) <= tolerance * abs(number) for key, number in want.items()
-    )
-
-
-def _polynomial(value: Value, x: Value, inner: Value | None, steps: int = _MOST_STEPS) -> _Polynomial | None:
-    """The value as a polynomial of ``x`` and ``inner``; None if it depends on anything else."""
-    if value is x:
-        return {(1, 0): 1.0}
-    if value is inner:
-        return {(0, 1): 1.0}
-    number = scalar_of(value)
-    if number is not None:
-        return {(0, 0): float(number)}
-    node = value.producer
-    if node is None or node.op not in _ARITHMETIC or not steps:
-        return None
-    a = _polynomial(node.operand(0), x, inner, steps - 1)
-    if a is None or node.op is NEG:
-        return None if a is None else {key: -number for key, number in a.items()}
-    b = _polynomial(node.operand("b"), x, inner, steps - 1)
-    return None if b is None else _combined(node.op, a, b)
-
-
-def _combined(op: Operation, a: _Polynomial, b: _Polynomial) -> _Polynomial | None:
-    if op in (ADD, SUB):
-        sign = 1 if op is ADD else -1
-        return {key: a.get(key, 0.0) + sign * b.get(key, 0.0) for key in a.keys() | b.keys()}
-    if op is MUL:
-        return _product(a, b)
-    constant = b.get((0, 0)) if b.keys() == {(0, 0)} else None
-    if not constant:
-        return None
-    if op is DIV:
-        return {key: number / constant for key, number in a.items()}
-    if constant not in range(1, _MOST_POWER + 1):
-        return None
-    out: _Polynomial | None = a
-    for _ in range(int(constant) - 1):
-        out = None if out is None else _product(out, a)
-    return out
-
-
-def _product(a: _Polynomial, b: _Polynomial) -> _Polynomial | None:
-    out: _Polynomial = {}
-    for (m, k), left in a.items():
-        for (n, h), right in b.items():
-            if m + n + k + h > _MOST_POWER:
-                return None
-            out[m + n, k + h] = out.get((m + n, k + h), 0.0) + left * right
-    return out
+    pending = [argument]
+    for x in pending:
+        forms = Forms(x, alone=True)
+        factor = _multiple(forms, argument, _ARGUMENTS[op](forms.of(x)), tolerance)
+        if factor is not None and abs(abs(factor) - 1) <= tolerance:
+            yield x, 1 if factor > 0 else -1
+        if x.producer is not None and x.producer.op in _ARITHMETIC and len(pending) < _MOST_VALUES:
+            pending += [v for v in x.producer.operands if v is not None and v not in pending and scalar_of(v) is None]
 
 
 class GeluRule(Rule[GeluMatch]):

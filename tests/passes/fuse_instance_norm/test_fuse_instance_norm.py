@@ -98,7 +98,7 @@ def split(axes: tuple[int, ...] = (2, 3)) -> Nodes:
 
 def test_a_split_normalization() -> None:
     program = check(model(split(), SHAPE, **affine()), ["InstanceNormalization"])
-    assert classes(program)["fuse-split-instance-norm"] == "reassociates"
+    assert classes(program)["fuse-instance-norm"] == "reassociates"
     check(model(split((1, 2)), (2, 4, 5, 3), **affine((3,))), ["Transpose", "InstanceNormalization", "Transpose"])
 
 

@@ -22,7 +22,7 @@ from dmlc.passes.fuse_layer_norm import FuseLayerNorm
 from dmlc.passes.manager import PassContext
 
 Made = Callable[[Building, Value], "Value | tuple[Value, ...]"]
-LAYER, RMS, SPLIT = "fuse-layer-norm", "fuse-rms-norm", "fuse-split-layer-norm"
+LAYER, RMS = "fuse-layer-norm", "fuse-rms-norm"
 EPS = 1e-3
 
 
@@ -180,9 +180,9 @@ def split(
 
 
 def test_split_and_what_is_not() -> None:
-    assert SPLIT in done(split)[0]
-    assert SPLIT not in done(lambda b, x: split(b, x, of=b.input("z", (3, 8))))[0]
-    assert SPLIT not in done(lambda b, x: split(b, x, less=b(MUL, b(REDUCE_SUM, x, axes=[1]), b.constant(0.2))))[0]
+    assert LAYER in done(split)[0]
+    assert LAYER not in done(lambda b, x: split(b, x, of=b.input("z", (3, 8))))[0]
+    assert LAYER not in done(lambda b, x: split(b, x, less=b(MUL, b(REDUCE_SUM, x, axes=[1]), b.constant(0.2))))[0]
 
 
 @pytest.mark.parametrize(("number", "fires"), [(0.125, True), (0.2, False)])
@@ -191,7 +191,7 @@ def test_split_by_what_is_no_mean(number: float, fires: bool) -> None:
         part = b(MUL, b(REDUCE_SUM, x, axes=[1]), b.constant(number))
         return split(b, x, less=b(EXPAND, part, shape=[3, 8]))
 
-    assert (SPLIT in done(made)[0]) is fires
+    assert (LAYER in done(made)[0]) is fires
 
 
 def test_split_by_two_factors_that_differ() -> None:
@@ -204,8 +204,8 @@ def test_split_by_two_factors_that_differ() -> None:
             out.append(b(MUL, b(MUL, order[0], order[1]), order[2]))
         return b(SUB, *out)
 
-    assert SPLIT not in done(lambda b, x: made(b, x, last=True))[0]
-    assert SPLIT not in done(lambda b, x: made(b, x, last=False))[0]
+    assert LAYER not in done(lambda b, x: made(b, x, last=True))[0]
+    assert LAYER not in done(lambda b, x: made(b, x, last=False))[0]
 
 
 # --- where it stands
@@ -220,14 +220,43 @@ def test_a_long_row_that_is_scaled_twice_gets_no_ones() -> None:
     assert LAYER not in done(lambda b, x: made(b, x, twice=True), (1, 70000))[0]
 
 
-def test_a_product_of_many_factors_is_not_taken_apart() -> None:
-    def made(b: Building, x: Value) -> Value:
+def test_numbers_around_a_norm_are_one_factor() -> None:
+    def made(b: Building, x: Value, *factors: float) -> Value:
         out = centred(b, x)
-        for number in range(9):
-            out = b(MUL, out, b.constant(1.5 + number))
+        for number in factors:
+            out = b(MUL, out, b.constant(number, x.type.dtype))
         return b(DIV, out, deviation(b, x))
 
-    assert LAYER not in done(made)[0]
+    assert LAYER in done(lambda b, x: made(b, x, *range(2, 9)))[0]
+    assert LAYER in done(lambda b, x: made(b, x, 2, 3), dtype=f16)[0]
+    assert LAYER not in done(lambda b, x: made(b, x, 1e-4, 1e-4), dtype=f16)[0]  # 1e-8 is 0 in f16
+
+
+def test_what_is_made_of_the_value_again_stays() -> None:
+    """The scale, or the bias, would need the node that the norm replaces."""
+
+    def squared(b: Building, x: Value) -> Value:
+        d = centred(b, x)
+        return b(DIV, b(MUL, d, b(SQRT, b(MUL, x, x))), deviation(b, x))
+
+    def plus_mean(b: Building, x: Value) -> Value:
+        s, m = b(RECIPROCAL, deviation(b, x)), mean(b, x)
+        return b(SUB, b(MUL, x, s), b(SUB, b(MUL, m, s), m))
+
+    assert LAYER not in done(squared)[0]
+    assert LAYER not in done(plus_mean)[0]
+
+
+def test_a_bias_that_is_taken_away_before_the_mean() -> None:
+    def made(b: Building, x: Value, bias: Value) -> Value:
+        s = b(RECIPROCAL, deviation(b, x))
+        return b(SUB, b(SUB, b(MUL, x, s), bias), b(MUL, mean(b, x), s))
+
+    assert LAYER in done(lambda b, x: made(b, x, b.input("z", (3, 8))))[0]
+    assert LAYER in done(lambda b, x: made(b, x, b.constant(0.5)))[0]
+    assert LAYER in done(lambda b, x: made(b, x, x))[0]
+    assert LAYER not in done(lambda b, x: made(b, x, b(MUL, x, b.constant(2.0))))[0]
+    assert LAYER not in done(lambda b, x: made(b, x, b(MUL, x, b.input("z", (3, 8)))))[0]
 
 
 # --- scale and bias
@@ -299,6 +328,11 @@ def test_no_reason_for_what_is_no_layer_norm() -> None:
         d = centred(b, x)
         return b(DIV, d, root(b, mean(b, b(MUL, d, d)), b.input("z", (3, 1))))
 
+    def over_more(b: Building, x: Value) -> Value:
+        d = centred(b, x)
+        return b(DIV, d, b(ADD, mean(b, b(MUL, d, d)), b.input("z", (3, 1))))
+
+    assert told(done(over_more)[1], LAYER) == []
     assert told(done(of_squares)[1], LAYER) == []
     assert told(done(times_deviation, dtype=f16)[1], LAYER) == []
     assert told(done(by_row)[1], LAYER) == []

@@ -9,11 +9,11 @@ import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from model_pairs import verify_models
 from onnx import parser
 
 import dmlc
 from dmlc.runtime.runnable import RunFailed
-from dmlc.verifying import verify_models
 from dmlc.verifying.inputs import Default
 from dmlc.verifying.overrides import candidates, find_overrides
 from tests.rows import each_row

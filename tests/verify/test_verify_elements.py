@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from model_pairs import verify_graph, verify_models
 from onnx import parser
 
 import dmlc
 from dmlc.diagnostics import Source
-from dmlc.verifying import verify_graph, verify_models
 from dmlc.verifying.rounding import Noise
 from dmlc.verifying.spread import jumped_on
 from dmlc.verifying.subject import TraceStep

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from model_pairs import F32, I64, chain, model, node
+from model_pairs import F32, I64, chain, model, node, verify_models
 from onnx import TensorProto, helper
 
 import dmlc
-from dmlc.verifying import compare, verify_models
+from dmlc.verifying import compare
 from dmlc.verifying.comparison import Comparison
 from dmlc.verifying.parts import are_alike, as_one_array
 from tests.rows import each_row

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from model_pairs import verify_graph, verify_models
 from onnx import ModelProto, parser
 
 import dmlc
-from dmlc.verifying import verify_graph, verify_models
 from dmlc.verifying.dependence import dependent
 from dmlc.verifying.graph_subject import GraphSubject
 from dmlc.verifying.onnx_subject import OnnxSubject

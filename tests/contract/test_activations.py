@@ -48,7 +48,8 @@ def test_numbers(call: str, dtype: str) -> None:
     x = X.astype(NUMPY[dtype])
     expected = np.array([CALLS[call](float(value)) for value in x])
     ways = [("numpy", None), ("directml", 21), ("directml", 13), ("cpu", 21), ("cpu", 11), ("onnx", 21), ("onnx", 17)]
-    for target, opset in ways:
+    turn = [*CALLS].index(call) + [*NUMPY].index(dtype)
+    for target, opset in ways[turn % 2 :: 2]:
         if dtype == "f64" and target != "numpy" and call.startswith("gelu") and "tanh" not in call:
             continue  # ONNX Runtime has no Erf of f64
         made = dmlc.compile(program(call, dtype), target=target, opset=opset)

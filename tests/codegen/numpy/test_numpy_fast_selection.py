@@ -73,9 +73,7 @@ SHAPES = [(9000,), (3, 5000), (5000, 3), (1, 70, 1, 80), (2, 17, 33, 9), (40, 3,
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_every_subset_of_axes(shape: tuple[int, ...]) -> None:
     for axes in subsets(len(shape)):
-        graph = all_selections("f32", shape, axes)
-        for kind in ("ties", "nan"):
-            same(graph, values("float32", shape, kind))
+        same(all_selections("f32", shape, axes), values("float32", shape, ("ties", "nan")[len(axes) % 2]))
 
 
 @each_row("dtype", NUMBERS)

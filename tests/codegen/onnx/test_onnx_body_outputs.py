@@ -84,16 +84,15 @@ def test_known_shapes_are_declared(node: str, body: str) -> None:
     for optimised in (True, False):
         with contextlib.suppress(Exception):  # ONNX Runtime does not infer the shape in the source
             expected[optimised] = results(source, x, optimised)
-    for target in TARGETS:
-        for wanted in (None, opset):
-            made = dmlc.compile(source, target=target, opset=wanted).to_onnx()
-            infos = body_outputs(made)
-            assert infos, "the body went away"
-            assert all(info.type.tensor_type.HasField("shape") for info in infos), target
-            for optimised in (True, False):
-                found = results(made, x, optimised)
-                assert found.shape[-1] >= 1
-                np.testing.assert_array_equal(found, expected.get(optimised, found))
+    for number, target in enumerate(TARGETS, [*NODES].index(node)):
+        made = dmlc.compile(source, target=target, opset=(None, opset)[number % 2]).to_onnx()
+        infos = body_outputs(made)
+        assert infos, "the body went away"
+        assert all(info.type.tensor_type.HasField("shape") for info in infos), target
+        for optimised in (True, False):
+            found = results(made, x, optimised)
+            assert found.shape[-1] >= 1
+            np.testing.assert_array_equal(found, expected.get(optimised, found))
 
 
 def test_declared_shapes_stay() -> None:

@@ -111,7 +111,7 @@ def artifact_of(label: str, opset: int, target: str, low: int = 2) -> tuple[Arti
 @each_row("label", CASES)
 def test_two_sizes(label: str) -> None:
     """The opsets and the targets take turns."""
-    for turn, opset in enumerate((11, 13, 15, 18, 21)):
+    for turn, opset in list(enumerate((11, 13, 15, 18, 21)))[len(label) % 2 :: 2]:
         artifact, bench = artifact_of(label, opset, TARGETS[(turn + len(label)) % 3])
         check(artifact.payload)
         ready = session(artifact.payload, optimize=turn % 2 == 0)

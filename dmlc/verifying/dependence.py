@@ -17,12 +17,13 @@ from dmlc.runtime.runnable import NotRunnable, RunFailed
 from dmlc.verifying.inputs import Feeds
 from dmlc.verifying.subject import Patch, Subject, TraceStep
 from dmlc.verifying.tolerance import TOLERANCES
-from dmlc.verifying.undefined import UndefinedElements
-from dmlc.verifying.verdict import UNSPECIFIED
+from dmlc.verifying.undefined import INFINITE, UNDERFLOWS, UndefinedElements
 
 #: The least number of ways to fill undefined elements, the ways to mix these, and the most runs that fill what only
 #: these make undefined.
 _FILLS, _MIXED, _MORE_RUNS = 9, 64, 200
+#: The most undefined values that are filled without those behind them.
+_ALONE = 3
 #: The nodes of a model of which that many runs cost little; others have an eighth.
 _SMALL_NODES = 64
 #: The undefined elements among steps.
@@ -104,9 +105,11 @@ class _Moves:
 def _ways(found: Sequence[UndefinedElements]) -> Iterator[dict[str, Patch]]:
     for choice in range(max(_FILLS, *[len(one.fills) for one in found])):
         yield _patches(found, choice)
-    if len(found) > 1 and found[0].kind == UNSPECIFIED:  # elements of later ones hide the first
-        for choice in range(len(found[0].fills) or _FILLS):
-            yield _patches(found[:1], choice)
+    for count in range(1, min(len(found), _ALONE + 1)):  # elements of later ones hide the first
+        if found[count - 1].reason in (UNDERFLOWS, INFINITE):  # they follow from what is fed
+            break
+        for choice in range(max(len(one.fills) or _FILLS for one in found[:count])):
+            yield _patches(found[:count], choice)
 
 
 def _further_ways(

@@ -20,6 +20,7 @@ from dmlc.verifying.spread import ResultSpread, jumped_on
 from dmlc.verifying.subject import Subject, TraceStep, float_feeds
 from dmlc.verifying.tolerance import EXACT, RANGE, REASSOCIATES, Tolerance
 from dmlc.verifying.undefined import (
+    OUTSIDE,
     OVER_NOTHING,
     Definitions,
     UndefinedElements,
@@ -105,10 +106,10 @@ class Judge:
 
     def breaks(self) -> str:
         """The reason why a result may fail on the input; empty if it may not: an integer on the way, which may be an
-        index or a size, or a reduction over nothing, is not defined."""
+        index or a size, a reduction over nothing, or an index outside is not defined."""
         for name in self._original.outputs:
             for found in self._undefined(name):
-                if found.array.dtype.kind in "iu" or found.reason == OVER_NOTHING:
+                if found.array.dtype.kind in "iu" or found.reason in (OVER_NOTHING, OUTSIDE):
                     return found.reason
         return ""
 

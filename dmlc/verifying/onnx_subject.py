@@ -27,7 +27,7 @@ from dmlc.verifying.onnx_bodies import SEEN, with_nans_seen
 from dmlc.verifying.onnx_changes import fed_patches, with_barriers, with_bodies, with_factors, with_patches
 from dmlc.verifying.onnx_defaults import count_values, defaults, optional_specs
 from dmlc.verifying.onnx_interface import element_name, interfaces, is_exotic, kind_of, required_inputs
-from dmlc.verifying.rounding import Noise, places_of_kernels, rounded_sizes, terms_of
+from dmlc.verifying.rounding import Noise, Rounded
 from dmlc.verifying.spread import EXACT_OPS
 from dmlc.verifying.subject import Patch, Subject, TraceStep, op_key
 from dmlc.verifying.undefined import SELECTIONS
@@ -162,9 +162,9 @@ class OnnxSubject(Subject):
         except (NotRunnable, RunFailed):
             found, model = {}, self._model
         nodes = _ancestors(model.graph, output)
-        counts = count_values(model)  # a size is not rounded otherwise
+        counts = count_values(model)
         made = {name for node in nodes if op_key(node.op_type) not in EXACT_OPS for name in node.output}
-        made = (made & _reached(nodes, feeds)) - counts
+        made &= _reached(nodes, feeds)
         rounded = {n: x for n, x in found.items() if n in made and isinstance(x, np.ndarray) and x.dtype.kind == "f"}
         weights = {name: array for name, array in _weights(model).items() if name not in counts}
         key = ("moved", output, *rounded)
@@ -173,21 +173,24 @@ class OnnxSubject(Subject):
             rounded, weights, subject = {}, {}, self
         makers = {name: node for node in nodes for name in node.output}
         values = {**found, **feeds, **weights}
-        made_of = {n: (makers[n].op_type, [values.get(i) for i in makers[n].input], x) for n, x in rounded.items()}
-        sums = {n: (terms_of(*m), places_of_kernels(*m), rounded_sizes(m[0], m[2])) for n, m in made_of.items()}
+        made_of = {n: Rounded.by(makers[n].op_type, _arrays(makers[n].input, values), x) for n, x in rounded.items()}
         narrow = self.run_narrow(feeds, output)
         if narrow is not None:
             yield narrow
+        shape = getattr(found.get(output), "shape", None)
         for noise in noises:
             given: Feeds = {**feeds, **noise.moved({**feeds, **weights}, fixed)}
-            factors: Feeds = {f"{name}//factor": noise.factors(array, *sums[name]) for name, array in rounded.items()}
-            ones: Feeds = {
-                name: np.ones((), factor.dtype) for name, factor in factors.items()
-            }  # a size depends on rounding
-            for more in (factors, ones):
+            factors: Feeds = {f"{name}//factor": noise.factors(made) for name, made in made_of.items()}
+            ones: Feeds = {name: np.ones((), factor.dtype) for name, factor in factors.items()}
+            counted: Feeds = {f"{name}//factor": ones[f"{name}//factor"] for name in made_of if name in counts}
+            last = None
+            for more in (factors, {**factors, **counted}, ones):  # a size, or whether a graph runs, depends on rounding
                 with suppress(RunFailed):
-                    yield subject.run({**given, **more})[output]
-                    break
+                    last = subject.run({**given, **more})[output]
+                    if getattr(last, "shape", None) == shape:
+                        break
+            if last is not None:
+                yield last
 
     def run_narrow(self, feeds: Feeds, output: str) -> Any:
         """ONNX Runtime computes f16 in f32 where it lacks a kernel, and rounds nothing between two such nodes."""
@@ -449,15 +452,18 @@ def _inputs_of(node: NodeProto) -> list[str]:
 
 
 def _step(node: NodeProto, values: dict[str, Any]) -> TraceStep:
-    def arrays(names: Sequence[str]) -> tuple[Array | None, ...]:
-        found = [values.get(name) for name in names]
-        return tuple([x if isinstance(x, np.ndarray) and x.dtype.kind in "fiub" else None for x in found])
-
     reads, writes = tuple(_inputs_of(node)), tuple([name for name in node.output if not name.endswith(SEEN)])
-    seen = arrays([name for name in node.output if name.endswith(SEEN)])
+    seen = _arrays([name for name in node.output if name.endswith(SEEN)], values)
     sees_nan = any(x is not None and bool(x.any()) for x in seen)
     inner = frozenset(_inner_ops(node))
-    return TraceStep(op_key(node.op_type), arrays(reads), arrays(writes), inner, reads, writes, sees_nan)
+    return TraceStep(
+        op_key(node.op_type), _arrays(reads, values), _arrays(writes, values), inner, reads, writes, sees_nan
+    )
+
+
+def _arrays(names: Sequence[str], values: Mapping[str, Any]) -> tuple[Array | None, ...]:
+    found = [values.get(name) for name in names]
+    return tuple([x if isinstance(x, np.ndarray) and x.dtype.kind in "fiub" else None for x in found])
 
 
 def _is_same(a: Any, b: Any) -> bool:

@@ -5,6 +5,7 @@ Results that are multiples of 1/64 stay as they are: small integers and halves a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,8 @@ from dmlc.verifying.inputs import Feeds
 UNITS = 2
 #: The most units of one of several results of a function that are equal.
 _UNITS_OF_EQUALS = 8
+#: The sample that rounds nothing otherwise.
+_EVEN = 3
 #: Sums of so many terms move as single numbers do.
 _SMALL_SUM = 32
 #: Multiples of this part of 1 need no rounding.
@@ -31,6 +34,10 @@ _GOLDEN: dict[int, Any] = {2: np.uint16(0x9E37), 4: np.uint32(0x9E3779B1), 8: np
 _CANCELLING = (ELU, GELU, HARD_SIGMOID, SIGMOID, SILU, SOFTPLUS)
 #: Normalizations that take a mean away.
 _CENTRING = (LAYER_NORM, MEAN_VARIANCE_NORM)
+#: Every other sample of both keeps no digit that such a sum lacks. Another mean is that far away, in units.
+_SHIFTS = (0, 1, -1, 2, -2)
+#: Products of the operand and a number that is computed so.
+_SCALED = (GELU, SILU)
 _SUMS = (REDUCE_SUM, REDUCE_MEAN)
 #: Functions that kernels compute of vectors in one way, and of the numbers left over in another: equal operands may
 #: give results that differ by where they stand.
@@ -48,6 +55,11 @@ class Noise:
     seed: int
     ties: bool
 
+    @property
+    def is_even(self) -> bool:
+        """One sample rounds nothing otherwise, but that equal numbers give equal results: they may cancel then."""
+        return self.seed == _EVEN
+
     def units(self, x: Array, places: Any = False) -> Array:
         """Whole numbers from -2 to 2 without 0, one for each element. Those of an odd seed have the other signs than
         those of the seed before, so that each element moves up and down. Several equal ones at ``places`` take more,
@@ -60,30 +72,34 @@ class Noise:
             units = np.where(places, rng.integers(-_UNITS_OF_EQUALS, _UNITS_OF_EQUALS + 1, x.shape), units)
         return np.asarray(-units if turned else units)
 
-    def factors(self, x: Array, terms: int = 1, places: Any = False, size: Any = None) -> Array:
-        """A factor near 1 for each element of a float array, of its dtype; ``size`` is as ``rounded_sizes`` gives it.
-
-        A sum of n ``terms`` in another order moves
-        by up to n / 2 units (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 4.2): large
-        ones move by more than two.
-        """
-        limits = np.finfo(x.dtype)
+    def factors(self, made: Rounded) -> Array:
+        """A factor near 1 for each element of a float array, of its dtype."""
+        x, limits = made.x, np.finfo(made.x.dtype)
         with np.errstate(all="ignore"):
-            steps = np.where(_is_rounded(x), self.units(x, places), 0) * max(1.0, terms / _SMALL_SUM)
-            steps = steps if size is None else np.where(np.isfinite(x) & (x != 0), steps * (size / np.abs(x)), steps)
+            if self.is_even:
+                return np.where(np.isfinite(x) & (x != 0), made.even / x, 1).astype(x.dtype)
+            steps = np.where(made.rounded, self.units(x, made.places), 0) * made.orders
+            if made.size is not None:
+                steps = np.where(np.isfinite(x) & (x != 0), steps * (made.size / np.abs(x)), steps)
             return np.asarray(np.where(self._vanishes(x), 0, 1 + steps * limits.eps)).astype(x.dtype)
 
     def moved(self, feeds: Feeds, fixed: frozenset[str]) -> Feeds:
         """The float arrays that may move, rounded otherwise."""
-        moving = {n: x for n, x in feeds.items() if n not in fixed and isinstance(x, np.ndarray)}
+        moving = {n: x for n, x in feeds.items() if n not in fixed and isinstance(x, np.ndarray) and not self.is_even}
         return {n: self._moved(x) for n, x in moving.items() if x.dtype.kind == "f" and x.size}
+
+    @property
+    def _keeps(self) -> bool:
+        """Every other pair of samples keeps inputs that are small multiples of 1/64."""
+        return bool(self.seed // 2 % 2)
 
     def _moved(self, x: Array) -> Array:
         """An infinity and a NaN stay what they are, and finite numbers finite."""
         limits = np.finfo(x.dtype)
         with np.errstate(all="ignore"):
             wide: Any = np.longdouble if x.dtype == np.float64 else np.float64
-            made = x.astype(wide) * (1 + self.units(x) * wide(limits.eps))
+            units = np.where(is_rounded(x), self.units(x), 0) if self._keeps else self.units(x)
+            made = x.astype(wide) * (1 + units * wide(limits.eps))
             inside = np.clip(made, wide(limits.min), wide(limits.max)).astype(x.dtype)
         return np.where(np.isfinite(x), inside, x)
 
@@ -91,19 +107,62 @@ class Noise:
         """A float result of a node as another kernel might give it."""
         if not isinstance(x, np.ndarray | np.generic) or x.dtype.kind != "f" or not x.size:
             return x
-        x, op = np.asarray(x), node.op
-        places = places_of_kernels(op.name, operands, x)
+        op, x = node.op, np.asarray(x)
+        made = Rounded.by(op.name, operands, x, _groups(node.attributes, operands) if op in _CENTRING else None)
         with np.errstate(all="ignore"):
-            size, terms = _sizes_at(node, operands, x), terms_of(op.name, operands, x)
+            size = _sizes_at(node, operands, x)
+            if self.is_even:
+                return made.even
             if size is None:
-                return np.asarray(x * self.factors(x, terms, places))
-            units = self.units(x, places) * max(1.0, terms / _SMALL_SUM)
-            made = np.where(np.isfinite(x), x + units * np.finfo(x.dtype).eps * size, x)
-            return np.where(self._vanishes(x), 0, made).astype(x.dtype)
+                return np.asarray(x * self.factors(made))
+            units, unit = self.units(x, made.places) * made.orders, np.finfo(x.dtype).eps * size
+            moved = x + units * unit
+            if op in _CANCELLING + _CENTRING and not self.seed % 2:
+                shift = _SHIFTS[self.seed // 2 % len(_SHIFTS)] if op in _CENTRING else 0
+                whole = np.round(x.astype(np.float64) / unit) + shift
+                moved = np.where(unit == 0, x, whole * unit)
+            return np.where(self._vanishes(x), 0, np.where(np.isfinite(x), moved, x)).astype(x.dtype)
 
     def _vanishes(self, x: Array) -> Array:
         """Numbers below the normal ones become 0 half the time, as in kernels."""
         return np.asarray((np.abs(x) < np.finfo(x.dtype).tiny) & (x != 0) & (self.seed % 2 == 0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rounded:
+    """A float array that an operator made, and how it rounds.
+
+    ``rounded`` elements are; whether those at ``places`` equal others depends on the kernel. They move by
+    ``orders`` times two units, of ``size`` if that is not the number itself. ``even`` ones agree for equal operands.
+    """
+
+    x: Array
+    rounded: Array
+    places: Any
+    orders: float
+    size: Any
+    even: Array
+
+    @classmethod
+    def by(cls, op: str, operands: Sequence[Array | None], x: Array, groups: Any = None) -> Rounded:
+        """A sum of n terms in another order moves by up to n / 2 units (N. J. Higham, Accuracy and Stability of
+        Numerical Algorithms, 2002, section 4.2): large ones move by more than two."""
+        orders = max(1.0, terms_of(op, operands, x) / _SMALL_SUM)
+        places, size = places_of_kernels(op, operands, x, groups), rounded_sizes(op, x)
+        return cls(x, is_rounded(x, operands), places, orders, size, _even(op, operands, x))
+
+
+def _even(op: str, operands: Sequence[Array | None], x: Array) -> Array:
+    """Results of an approximated function, of which those of equal operands are equal; differences of numbers that are
+    almost equal are 0."""
+    name, arrays = op.lower().replace("_", ""), [y for y in operands[:2] if y is not None]
+    if name in ("add", "sub") and len(arrays) == 2:
+        near = _UNITS_OF_EQUALS * np.finfo(x.dtype).eps * np.maximum(*map(np.abs, arrays))
+        return np.where(np.abs(x) <= near, 0, x).astype(x.dtype)
+    if name not in _APPROXIMATE or not arrays or arrays[0].shape != x.shape:
+        return x
+    first, group = np.unique(arrays[0], return_index=True, return_inverse=True)[1:]
+    return np.asarray(x.reshape(-1)[first][group].reshape(x.shape))
 
 
 def rounded_sizes(op: str, x: Array) -> Any:
@@ -118,23 +177,39 @@ def _sizes_at(node: Node, operands: Sequence[Array | None], x: Array) -> Any:
     if operand is None:
         return None
     if op in _CANCELLING:
-        return np.maximum(size, np.clip(np.abs(operand), 1, 32))
+        added = np.clip(np.abs(operand), 0 if op in _SCALED else 1, 32)
+        return np.where((op is ELU) & (operand > 0), size, np.maximum(size, added))
     if op in _CENTRING and x.dtype != np.float16:  # f16 is centred in f32
         return np.maximum(size, _size_in_groups(node.attributes, operands))
     if op in _SUMS and operand.size:
         axes = node.attributes_as(ReduceAttributes).axes
         top = np.abs(operand).max(axis=axes).reshape(x.shape) / (operand.size / x.size if op is REDUCE_MEAN else 1)
-        rounded = _is_rounded(operand).any(axis=axes).reshape(x.shape)
-        return np.where(rounded, np.maximum(size, top), np.where(_is_rounded(x), size, 0))
+        rounded = is_rounded(operand).any(axis=axes).reshape(x.shape)
+        return np.where(rounded, np.maximum(size, top), np.where(is_rounded(x), size, 0))
     return rounded_sizes(op.name, x)
+
+
+def _axes(attributes: Any, x: Array) -> tuple[int, ...]:
+    return attributes.axes if hasattr(attributes, "axes") else tuple(range(attributes.axis, x.ndim))
+
+
+def _groups(attributes: Any, operands: Sequence[Array | None]) -> Array:
+    """A number for the content of the group that each element of the operand of a normalization is in."""
+    x = operands[0]
+    assert x is not None
+    axes = _axes(attributes, x)
+    outer = [size for axis, size in enumerate(x.shape) if axis not in {a % x.ndim for a in axes}]
+    rows = np.moveaxis(x, axes, range(x.ndim - len(axes), x.ndim)).reshape(math.prod(outer), -1)
+    content = np.unique(rows, axis=0, return_inverse=True)[1].reshape(outer)
+    return np.asarray(np.broadcast_to(np.expand_dims(content, axes), x.shape))
 
 
 def _size_in_groups(attributes: Any, operands: Sequence[Array | None]) -> Any:
     """The largest number of each group of a normalization, in units of its results: so large are the numbers that are
     rounded before the mean is taken away."""
     x, *scale = [operand for operand in operands if operand is not None]
-    axes = attributes.axes if hasattr(attributes, "axes") else tuple(range(attributes.axis, x.ndim))
-    top = np.abs(x).max(axis=axes, keepdims=True, initial=0)
+    axes = _axes(attributes, x)
+    top = np.abs(x).max(axis=axes, keepdims=True, initial=np.finfo(x.dtype).tiny)
     if not getattr(attributes, "variance", True):
         return top
     return top / np.sqrt(x.var(axis=axes, keepdims=True) + attributes.epsilon) * np.abs(scale[0] if scale else 1)
@@ -147,22 +222,29 @@ def terms_of(op: str, operands: Sequence[Array | None], x: Array) -> int:
     return max(source.size // max(x.size, 1), 1) if is_sum and source is not None else 1
 
 
-def places_of_kernels(op: str, operands: Sequence[Array | None], x: Array) -> Any:
+def places_of_kernels(op: str, operands: Sequence[Array | None], x: Array, groups: Any = None) -> Any:
     """The elements whose equality to others depends on the kernel.
 
     Of an approximated function these are equal because their operands are; elements to which it brings operands of
-    different size are equal everywhere. Of a softmax and a normalization they are equal although their operands are
-    not: another kernel rounds them apart."""
+    different size are equal everywhere. Of a softmax and a normalization they are equal although their operands, or the
+    ``groups`` that these are in, are not: another kernel rounds them apart."""
     operand, name = operands[0] if operands else None, op.lower().replace("_", "")
     shares = name in _SHARES or "norm" in name
     if not (shares or name in _APPROXIMATE) or operand is None or operand.shape != x.shape:
         return False
     values, group, count = np.unique(x, return_inverse=True, return_counts=True)
-    lowest, highest = np.full(values.shape, np.inf), np.full(values.shape, -np.inf)
-    size = operand if shares else np.abs(operand)
-    np.minimum.at(lowest, group.reshape(-1), size.reshape(-1))
-    np.maximum.at(highest, group.reshape(-1), size.reshape(-1))
-    return (((lowest == highest) != shares) & (count > 1))[group].reshape(x.shape)
+    places = _differ(operand if shares else np.abs(operand), group, len(values)) == shares
+    if groups is not None:
+        places |= _differ(groups, group, len(values))
+    return (places & (count > 1))[group].reshape(x.shape)
+
+
+def _differ(numbers: Array, group: Array, count: int) -> Array:
+    """For each group of elements, whether the numbers in it differ."""
+    lowest, highest = np.full(count, np.inf), np.full(count, -np.inf)
+    np.minimum.at(lowest, group.reshape(-1), numbers.reshape(-1))
+    np.maximum.at(highest, group.reshape(-1), numbers.reshape(-1))
+    return np.asarray(lowest != highest)
 
 
 def numbers_of(x: Array, seed: int, end: int) -> Array:
@@ -177,6 +259,15 @@ def numbers_of(x: Array, seed: int, end: int) -> Array:
     return np.asarray((mixed % end).astype(np.int8)).reshape(np.shape(x))
 
 
-def _is_rounded(x: Array) -> Array:
+def is_rounded(x: Array, operands: Sequence[Array | None] = ()) -> Array:
+    """The elements that are not small multiples of 1/64, and those that are by chance: e to the power 1e-9 is 1."""
     parts = x.astype(np.float64) * _PARTS
-    return np.asarray(np.isfinite(x) & ((parts != np.round(parts)) | (np.abs(parts) * np.finfo(x.dtype).eps > 1)))
+    own = np.isfinite(x) & ((parts != np.round(parts)) | (np.abs(parts) * np.finfo(x.dtype).eps > 1))
+    floats = [y for y in operands if y is not None and y.dtype.kind == "f" and _fits(y.shape, x.shape)]
+    return np.asarray(np.logical_or.reduce([own, *(np.isfinite(x) & is_rounded(y) for y in floats)]))
+
+
+def _fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
+    """Return whether an operand broadcasts to a result."""
+    pairs = zip(shape[::-1], into[::-1], strict=False)
+    return len(shape) <= len(into) and all(size in (1, other) for size, other in pairs)

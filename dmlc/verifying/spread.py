@@ -22,6 +22,8 @@ _FIRST, _TIMES, _FURTHER = 2, 8, 8
 #: The number of samples if something jumps, and the first ones explain half of what differs or few elements do: which
 #: of many equal elements is the first takes more of them to see.
 _TIMES_OF_JUMPS, _FEW = (16, 40), 4
+#: The nodes of a model of which that many samples cost little, whatever the first ones explain.
+_SMALL_NODES = 64
 
 #: Larger exponents are not sure to be integers, nor odd or even.
 _EXACT_EXPONENT = 64
@@ -85,7 +87,7 @@ class ResultSpread:
         fixed: frozenset[str],
         kind: str | None,
     ) -> None:
-        self._jumps = any(_jumps(step) for step in steps)
+        self._jumps, self._small = any(_jumps(step) for step in steps), subject.size <= _SMALL_NODES
         self._sample = partial(subject.samples, feeds, output, fixed)
         self._name, self._kind = output, kind
         self._tried = 0
@@ -114,7 +116,7 @@ class ResultSpread:
             inside = self.within(a, b)[places]
             if inside.all():
                 return True
-            nearly = inside.size <= max(2 * inside.sum(), _FEW)
+            nearly = self._small or inside.size <= max(2 * inside.sum(), _FEW)
             if times == _TIMES and not (self._jumps and nearly):
                 break
         return False

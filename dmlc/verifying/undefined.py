@@ -56,6 +56,8 @@ _CENTRING = frozenset(
 _VANISHING = frozenset({"exp", "softmax", "sigmoid", "mul", "div", "pow", "cast", "reducesumsquare", "reducel2"})
 #: Operators that may reduce no elements: their results over none differ from kernel to kernel, even in shape.
 _REDUCTIONS = ("reduce", "argm", "topk", "global", "softmax", "logsoftmax", "hardmax", "cum")
+#: Functions of a tensor and of indices into it.
+_INDEXED = frozenset({"gather", "gatherelements", "gathernd", "scatterelements"})
 #: Functions whose results do not depend on an order, so that they do not overflow in another one.
 _ONE_BY_ONE = frozenset(
     {
@@ -120,8 +122,11 @@ class UndefinedElements:
         return (*found, np.resize(rest, count)) if rest.size else found
 
 
-#: The reason of a reduction over nothing.
+#: Reasons for which a result may fail too.
 OVER_NOTHING = "a reduction over nothing, which ONNX does not define"
+OUTSIDE = "an index that the axis does not hold"
+INFINITE = "an inner value of the original is infinite"
+UNDERFLOWS = "an inner value of the original underflows"
 _OTHER_ORDER = "a sum or product overflows in another order"
 #: The longest axis, and the most elements of an array, whose places are all tried.
 _SHORT_AXIS, _SMALL = 16, 128
@@ -151,7 +156,9 @@ def undefined_elements(steps: Sequence[TraceStep], defined: Definitions) -> list
         out += () if defined.selections else _selected_nans(step)
         out += _overflowed_integers(step)
         out += () if defined.empty else _reductions_of_nothing(step)
-        if defined.ranges and (defined.functions or step.op not in _FUNCTIONS):
+        out += _outside(step)
+        vanishes = step.op == "exp" and not carried.summed.isdisjoint(step.writes)  # the logarithm of such a sum
+        if defined.ranges and (defined.functions or vanishes or step.op not in _FUNCTIONS):
             out += _out_of_range(step, carried)
     return out
 
@@ -242,9 +249,24 @@ def _centred_infinities(step: TraceStep) -> Iterator[UndefinedElements]:
 
 def _reductions_of_nothing(step: TraceStep) -> Iterator[UndefinedElements]:
     if step.op.startswith(_REDUCTIONS) and any(x is not None and not x.size for x in step.operands[:1]):
-        for number, made in enumerate(step.results):
-            fills = _numbers_instead(made) if made is not None and made.dtype.kind == "f" else ()
-            yield from _undefined(step, number, True, OVER_NOTHING, fills=fills)
+        yield from _everywhere(step, OVER_NOTHING)
+
+
+def _everywhere(step: TraceStep, reason: str) -> Iterator[UndefinedElements]:
+    for number, made in enumerate(step.results):
+        fills = _numbers_instead(made) if made is not None and made.dtype.kind == "f" else ()
+        yield from _undefined(step, number, True, reason, fills=fills)
+
+
+def _outside(step: TraceStep) -> Iterator[UndefinedElements]:
+    """Results of a selection by indices that no axis holds."""
+    x, *others = step.operands or (None,)
+    indices = [y for y in others[:1] if y is not None and y.dtype.kind in "iu" and y.size]
+    if step.op not in _INDEXED or x is None or not indices:
+        return
+    most = max(x.shape, default=0) if x.size else 0
+    if not x.size or indices[0].max() >= most or indices[0].min() < -most:
+        yield from _everywhere(step, OUTSIDE)
 
 
 def _overflowed_integers(step: TraceStep) -> Iterator[UndefinedElements]:
@@ -362,8 +384,7 @@ def _out_of_range(step: TraceStep, carried: _Carried) -> Iterator[UndefinedEleme
         infinite = np.isinf(made) & ~found.overflowed & ~found.pole & ~found.undefined
         ways = carried.ways(step, made[infinite]) if infinite.any() else ()
         if ways:
-            reason = "an inner value of the original is infinite"
-            yield from _undefined(step, number, infinite, reason, kind=OVERFLOWED, fills=ways)
+            yield from _undefined(step, number, infinite, INFINITE, kind=OVERFLOWED, fills=ways)
         if found.overflowed.any():
             largest = np.copysign(float(limits.max), made[found.overflowed])
             reason, fills = "an inner value of the original overflows", (made[found.overflowed], largest, 0.0)
@@ -381,19 +402,23 @@ def _out_of_range(step: TraceStep, carried: _Carried) -> Iterator[UndefinedEleme
         if rest.any():
             x, large = made[rest], _is_large(step, made)[rest]
             infinite = np.copysign(np.inf, x)
-            others = (x, infinite, np.where(large, infinite, -infinite), np.where(large, infinite, np.nan))
+            others: tuple[Any, ...] = (
+                x,
+                infinite,
+                np.where(large, infinite, -infinite),
+                np.where(large, infinite, np.nan),
+            )
+            others += (np.nan, 0.0) if step.op in _CENTRING else ()
             yield from _undefined(step, number, rest, _OTHER_ORDER, kind=OVERFLOWED, fills=others)
             continue
         if step.op in _ROOTS and _squares_vanish(operands[0]):
-            reason, ways = "an inner value of the original underflows", _numbers_instead(made)
-            yield from _undefined(step, number, True, reason, kind=OVERFLOWED, fills=ways)
+            yield from _undefined(step, number, True, UNDERFLOWS, kind=OVERFLOWED, fills=_numbers_instead(made))
             continue
         small = _vanished(step, operands, made)
         if small is not None and small.any():
             far = 2 * float(limits.tiny)  # more than what comparisons take for nothing
             near = (made[small], far, -far)
-            reason = "an inner value of the original underflows"
-            yield from _undefined(step, number, small, reason, kind=OVERFLOWED, fills=near)
+            yield from _undefined(step, number, small, UNDERFLOWS, kind=OVERFLOWED, fills=near)
 
 
 def _signs(x: Array) -> Iterator[Array]:
@@ -412,7 +437,8 @@ def _numbers_instead(made: Array, places: Any = True) -> tuple[Any, ...]:
 
 
 def _chosen_numbers(step: TraceStep, made: Array) -> Iterator[Array]:
-    """The smallest or largest of each group as a kernel finds it that passes over NaN. The axes follow from shapes."""
+    """The smallest or largest of each group as a kernel finds it that passes over NaN, and each number of a small
+    array: a kernel that begins again behind a NaN may find any. The axes follow from shapes."""
     x, function = next(step.floats()), np.fmin if step.op.endswith("min") else np.fmax
     if step.op in ("min", "max"):
         yield np.broadcast_to(reduce(function, step.floats()), made.shape)
@@ -421,6 +447,8 @@ def _chosen_numbers(step: TraceStep, made: Array) -> Iterator[Array]:
             chosen = function.reduce(x, axis=axes, keepdims=True)
             if made.shape in (chosen.shape, tuple([n for i, n in enumerate(x.shape) if i not in axes])):
                 yield chosen.reshape(made.shape)
+    if step.op in ("reducemin", "reducemax") and x.size <= _SMALL:
+        yield from (np.full(made.shape, number) for number in np.unique(x[np.isfinite(x)]))
 
 
 def _turns(shape: tuple[int, ...]) -> Iterator[Array]:

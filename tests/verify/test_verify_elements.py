@@ -11,7 +11,7 @@ from onnx import parser
 
 import dmlc
 from dmlc.diagnostics import Source
-from dmlc.verifying.rounding import Noise
+from dmlc.verifying.rounding import Noise, Rounded
 from dmlc.verifying.spread import jumped_on
 from dmlc.verifying.subject import TraceStep
 from dmlc.verifying.undefined import Definitions, UndefinedElements, departures, undefined_elements
@@ -188,7 +188,7 @@ def test_inputs_that_are_jumped_on_as_they_are() -> None:
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_noise_keeps_ties_and_small_integers(dtype: Any) -> None:
     x = np.array([0.1, 0.1, 3, -2.5, 0, 1e-3, 7.7], dtype)
-    drawn = np.array([Noise(seed, ties=True).factors(x) for seed in range(64)])
+    drawn = np.array([Noise(seed, ties=True).factors(Rounded.by("", (), x)) for seed in range(64)])
     assert (drawn[:, 0] == drawn[:, 1]).all()
     assert (drawn[:, 2:5] == 1).all()
     assert (drawn[:, 5] != drawn[:, 6]).any()

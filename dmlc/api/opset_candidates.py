@@ -11,13 +11,17 @@ from dmlc.targets import Target
 from dmlc.targets.needed_kernels import NEEDS
 from dmlc.targets.provider import Provider, provider
 
+#: The opset from which ONNX Runtime makes an operator of those around another: GeluFusion, Gelu of ONNX.
+_MADE_SINCE = {"Erf": 20}
+
 
 def other_opsets(graph: Graph, target: Target, opset: int) -> list[int]:
     """Lower opsets to try, highest first; none where every node is as well off at ``opset``.
 
-    The provider loses an operator at the opset that issues it anew, and fails on some versions that it takes. So the
-    last opset before each such change is a candidate. An operator that is lost there leads to further candidates: the
-    provider has no ConstantOfShape at 20, where it has the If that it lacks at 21. All passes have run on ``graph``.
+    The provider loses an operator at the opset that issues it anew, fails on some versions that it takes, and is handed
+    operators that ONNX Runtime makes of others. So the last opset before each such change is a candidate. An operator
+    that is lost there leads to further candidates: the provider has no ConstantOfShape at 20, where it has the If that
+    it lacks at 21. All passes have run on ``graph``.
     """
     if target.provider is None:
         return []
@@ -31,6 +35,7 @@ def other_opsets(graph: Graph, target: Target, opset: int) -> list[int]:
     while pending:
         at = pending.pop()
         before = {o for op_type, names in used for o in _before(table, op_type, names, at, target.release)}
+        before |= {_MADE_SINCE[name] - 1 for name, _ in used if name in _MADE_SINCE}
         new = {o for o in before if target.min_opset <= o < at} - found
         found |= new
         pending += new

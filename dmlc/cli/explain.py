@@ -16,7 +16,7 @@ from typing import TypedDict
 
 from dmlc.cli.console import Console, UsageError
 from dmlc.cli.layout import table
-from dmlc.cli.main import DOCUMENTED
+from dmlc.cli.main import DOCUMENTED, VERBS
 from dmlc.cli.options import add_report_options
 from dmlc.diagnostics import CODES, Code, catalogue, did_you_mean
 
@@ -152,6 +152,8 @@ def _page(word: str) -> Callable[[Console], int] | None:
         return _page(word.lower())
     if word == "-" or Path(word).suffix or Path(word).is_dir() or len(Path(word).parts) > 1:
         return None
+    if word in VERBS:
+        raise UsageError(f"{word} is a command; dmlc {word} --help shows its options")
     near = did_you_mean(word, [*ops.names(), *rules, *target_names(), *WORDS])
     raise UsageError(f"{word} is not a file, and no page has that name; {near or 'dmlc explain --list lists them'}")
 

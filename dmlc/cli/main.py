@@ -98,6 +98,9 @@ def entry() -> None:
     gc.set_threshold(100_000, 20, 20)
     code = main()
     gc.freeze()
+    if code == 128 + SIGINT:  # Python ends by the signal itself, so that a loop of a shell ends too
+        sys.excepthook = lambda *_: None
+        raise KeyboardInterrupt
     sys.exit(code)
 
 

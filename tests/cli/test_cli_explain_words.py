@@ -103,6 +103,7 @@ def test_a_word_that_nothing_has(explain: Run) -> None:
     assert code == 2
     assert 'did you mean "merge-nested-reductions"?' in err
     assert explain("nosuch")[0] == 2
+    assert "dmlc verify --help" in explain("verify")[2]
     assert explain()[0] == 2
     assert "E0420" in explain("nosuch.dml")[2]
 

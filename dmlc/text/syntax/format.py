@@ -66,7 +66,7 @@ class _Entry(Struct):
     def lines(self) -> list[str]:
         if self.is_comment:
             return [INDENT * self.depth + self.tokens[0].text.rstrip()]
-        lines = statement_lines(self.tokens, self.depth)
+        lines = _Layout(_parts(self.tokens), self.depth).lines()
         if self.comment:
             lines[-1] += f"  {self.comment}"
         return lines
@@ -173,88 +173,65 @@ class Bracket(Struct, eq=False):
     @property
     def is_plain(self) -> bool:
         """True if all items are numbers and names: they fill lines instead of taking one line each."""
-        return len(self.parts) > 1 and all(
-            not part.before and not part.after and all(isinstance(node, Token) for node in part.nodes)
-            and not any(isinstance(node, Token) and node.type in ("EQUAL", "COLON") for node in part.nodes)
-            and (self.opener.type == "LSQB")
-            for part in self.parts
-        )  # fmt: skip
+        nodes = [node for part in self.parts for node in part.nodes]
+        are_tokens = all(isinstance(node, Token) and node.type not in ("EQUAL", "COLON") for node in nodes)
+        is_commented = any(part.before or part.after for part in self.parts)
+        return self.opener.type == "LSQB" and len(self.parts) > 1 and are_tokens and not is_commented
 
 
 Node: TypeAlias = Token | Bracket
 
 
-def statement_lines(tokens: Sequence[Token], depth: int) -> list[str]:
-    """The lines of a statement whose tokens (comments among them) are given, at a block depth."""
-    parts = _Reader(tokens).statement()
-    return _Layout(parts, depth).lines()
-
-
-# --- tokens to a tree of brackets
-
-
-class _Reader:
-    def __init__(self, tokens: Sequence[Token]) -> None:
-        self.tokens = tokens
-        self.index = 0
-
-    def statement(self) -> list[Part]:
-        """Return the parts between the pipes; each but the first begins with its pipe."""
-        stack: list[tuple[Bracket, Part]] = []
-        out = [Part()]
-        part = out[0]
-        before: Token | None = None
-        for token in self.tokens:
-            if token.type == "COMMENT":
-                self.comment(token, before, stack[-1][0] if stack else None, part)
-                continue
-            if token.type in OPENERS:
-                is_list = token.type == "LSQB" or (before is not None and before.type in ("NAME", "ARROW"))
-                bracket = Bracket(token, token, is_list)
-                part.nodes.append(bracket)
-                stack.append((bracket, part))
-                part = Part()
-            elif token.type in CLOSERS:
-                bracket, outside = stack.pop()
-                bracket.closer = token
-                bracket.before_closer = part.close()
-                if part.nodes:
-                    bracket.parts.append(part)
-                else:
-                    bracket.before_closer = part.before
-                bracket.ends_in_comma = before is not None and before.type == "_COMMA"
-                part = outside
-            elif token.type == "_COMMA" and stack:
-                below = part.close()
-                stack[-1][0].parts.append(part)
-                part = Part(before=below)
-            elif token.type == "PIPE" and not stack:
-                below = part.close()
-                part = Part([token], below, begins_line=before is not None and token.line > before.line)
-                out.append(part)
+def _parts(tokens: Sequence[Token]) -> list[Part]:
+    """The parts of a statement between its pipes; each but the first begins with its pipe."""
+    stack: list[tuple[Bracket, Part]] = []
+    part = Part()
+    out, before = [part], tokens[0]
+    for token in tokens:
+        is_apart = token.line > before.line
+        if token.type == "COMMENT":
+            _place_comment(token.text.rstrip(), part, stack[-1][0] if stack else None, before, is_apart=is_apart)
+            continue
+        if token.type in OPENERS:
+            bracket = Bracket(token, token, token.type == "LSQB" or before.type in ("NAME", "ARROW"))
+            part.nodes.append(bracket)
+            stack.append((bracket, part))
+            part = Part()
+        elif token.type in CLOSERS:
+            bracket, outside = stack.pop()
+            bracket.closer, bracket.ends_in_comma = token, before.type == "_COMMA"
+            bracket.before_closer = part.close()
+            if part.nodes:
+                bracket.parts.append(part)
             else:
-                part.nodes.append(token)
-            before = token
-        part.close()
-        return out
-
-    def comment(self, token: Token, before: Token | None, bracket: Bracket | None, part: Part) -> None:
-        text = token.text.rstrip()
-        if part.nodes:
-            part.inside.append((text, before is not None and before.line == token.line))
-        elif bracket is not None and before is bracket.opener and before.line == token.line and not part.before:
-            bracket.after_opener = bracket.after_opener or text
-        elif (
-            bracket is not None
-            and bracket.parts
-            and before is not None
-            and before.line == token.line
-            and not bracket.parts[-1].after
-            and not part.before
-        ):
-            bracket.parts[-1].after = text
+                bracket.before_closer = part.before
+            part = outside
+        elif token.type == "_COMMA" and stack:
+            below = part.close()
+            stack[-1][0].parts.append(part)
+            part = Part(before=below)
+        elif token.type == "PIPE" and not stack:
+            part = Part([token], part.close(), begins_line=is_apart)
+            out.append(part)
         else:
-            part.before.append(text)
+            part.nodes.append(token)
+        before = token
+    part.close()
+    return out
+
+
+def _place_comment(text: str, part: Part, bracket: Bracket | None, before: Token, *, is_apart: bool) -> None:
+    """Keep a comment with the part or bracket in which it is; ``is_apart`` if it is on a line of its own."""
+    if part.nodes:
+        part.inside.append((text, not is_apart))
+    elif bracket is None or is_apart or part.before:
+        part.before.append(text)
+    elif before is bracket.opener:
+        bracket.after_opener = bracket.after_opener or text
+    elif bracket.parts and not bracket.parts[-1].after:
+        bracket.parts[-1].after = text
+    else:
+        part.before.append(text)
 
 
 # --- the tree to lines

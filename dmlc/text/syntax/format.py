@@ -7,7 +7,7 @@ comment. A pipe that began a line does so again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from heapq import merge
 from typing import TypeAlias
 
@@ -247,15 +247,15 @@ class _Layout:
 
     def lines(self) -> list[str]:
         """The lines, none longer than the width where that can be helped."""
-        while True:
-            lines = self.write()
-            if not self.improve(lines):
-                return [line.rstrip() for line in lines]
+        self.write()
+        while self.improve():
+            self.write()
+        return [line.rstrip() + self.comments.get(number, "") for number, line in enumerate(self.out)]
 
-    def improve(self, lines: list[str]) -> bool:
+    def improve(self) -> bool:
         """Break the pipes or open a bracket of the first line that is too long and can be helped."""
-        for number, line in enumerate(lines):
-            if len(_uncommented(line, self.comments.get(number, ""))) <= MAX_WIDTH:
+        for number, line in enumerate(self.out):
+            if len(line.rstrip()) <= MAX_WIDTH:
                 continue
             if not self.is_broken and len(self.parts) > 1:
                 self.is_broken = True
@@ -266,29 +266,24 @@ class _Layout:
                 return True
         return False
 
-    def write(self) -> list[str]:
+    def write(self) -> None:
         self.out = [INDENT * self.depth]
-        self.comments: dict[int, str] = {}
+        self.comments: dict[int, str] = {}  # behind lines
         self.candidates = []
         before: Token | None = None
         for i, part in enumerate(self.parts):
             if i and self.is_broken:
-                for comment in part.before:
-                    self.newline(self.depth + 1)
-                    self.out[-1] += comment
-                self.newline(self.depth + 1)
+                self.newlines(self.depth + 1, [*part.before, ""])
                 before = None
             before = self.nodes(part.nodes, self.depth + (1 if i and self.is_broken else 0), before, inside="")
-            if part.after:
-                self.comment(part.after)
-        return self.out
+            self.comment(part.after)
 
-    def newline(self, depth: int) -> None:
-        self.out.append(INDENT * depth)
+    def newlines(self, depth: int, texts: Sequence[str]) -> None:
+        self.out += [INDENT * depth + text for text in texts]
 
     def comment(self, text: str) -> None:
-        self.out[-1] += f"  {text}"
-        self.comments[len(self.out) - 1] = text
+        if text:
+            self.comments[len(self.out) - 1] = f"  {text}"
 
     def nodes(self, nodes: Sequence[Node], depth: int, before: Token | None, *, inside: str) -> Token | None:
         """Write nodes, ``inside`` a bracket with commas of that type; gives the last token."""
@@ -325,47 +320,29 @@ class _Layout:
 
     def open_bracket(self, bracket: Bracket, depth: int) -> None:
         self.out[-1] += bracket.opener.text
-        if bracket.after_opener:
-            self.comment(bracket.after_opener)
+        self.comment(bracket.after_opener)
         if bracket.is_plain:
             self.fill(bracket, depth + 1)
         else:
             for part in bracket.parts:
-                for comment in part.before:
-                    self.newline(depth + 1)
-                    self.out[-1] += comment
-                self.newline(depth + 1)
+                self.newlines(depth + 1, [*part.before, ""])
                 self.nodes(part.nodes, depth + 1, None, inside=bracket.inside)
                 self.out[-1] += "," if bracket.is_list else ""
-                if part.after:
-                    self.comment(part.after)
-        for comment in bracket.before_closer:
-            self.newline(depth + 1)
-            self.out[-1] += comment
-        self.newline(depth)
-        self.out[-1] += bracket.closer.text
+                self.comment(part.after)
+        self.newlines(depth + 1, bracket.before_closer)
+        self.newlines(depth, [bracket.closer.text])
 
     def fill(self, bracket: Bracket, depth: int) -> None:
         """Plain items, as many on a line as fit."""
-        self.newline(depth)
-        is_first = True
-        for text in self.plain(bracket):
-            if not is_first and len(self.out[-1]) + len(text) + 1 > MAX_WIDTH:
-                self.newline(depth)
-                is_first = True
-            self.out[-1] += text if is_first else f" {text}"
-            is_first = False
-
-    def plain(self, bracket: Bracket) -> Iterator[str]:
-        for part in bracket.parts:
-            out, self.out = self.out, [""]
+        self.newlines(depth, [""])
+        for i, part in enumerate(bracket.parts):
+            line, self.out[-1] = self.out[-1], " " if i else ""
             self.nodes(part.nodes, 0, None, inside=bracket.inside)
-            text, self.out = self.out[-1], out
-            yield f"{text},"
-
-
-def _uncommented(line: str, comment: str) -> str:
-    return line[: -len(comment)].rstrip() if comment else line
+            text, self.out[-1] = f"{self.out[-1]},", line
+            if i and len(line) + len(text) > MAX_WIDTH:
+                self.newlines(depth, [text[1:]])
+            else:
+                self.out[-1] += text
 
 
 def _gap(before: Token | None, token: Token, inside: str) -> str:

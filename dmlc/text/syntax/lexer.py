@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from msgspec import Struct
+
 from dmlc.diagnostics import Diagnostic, Source
 from dmlc.diagnostics.limits import Limits
 from dmlc.text.syntax.foreign import stray
@@ -54,19 +56,16 @@ def _order(terminal: Any) -> tuple[Any, ...]:
     return -terminal.priority, is_sign, -len(terminal.pattern.value) if is_sign else 0, terminal.name
 
 
-class Lexed:
+class Lexed(Struct):
     """The tokens of a source, its comments, and what is wrong.
 
     A token of type ``BAD`` is one whose problem is reported already; the rest of its statement is of no use.
     """
 
-    __slots__ = ("comments", "problems", "source", "tokens")
-
-    def __init__(self, source: Source) -> None:
-        self.source: Source = source
-        self.tokens: list[Token] = []
-        self.comments: list[Token] = []
-        self.problems: list[Diagnostic] = []
+    source: Source
+    tokens: list[Token] = []
+    comments: list[Token] = []
+    problems: list[Diagnostic] = []
 
 
 def tokenize(source: Source, patterns: Patterns, limits: Limits) -> Lexed:
@@ -89,7 +88,6 @@ class Lexer:
     def __init__(self, source: Source, limits: Limits) -> None:
         self.out: Lexed = Lexed(source)
         self.limits = limits
-        self.most: int = limits.nesting
         self.tokens: list[Token] = self.out.tokens
         self.open: list[Token] = []  # brackets
         self.nesting: int = 0  # number of them that are not braces
@@ -220,7 +218,7 @@ class Lexer:
     def opener(self, token: Token) -> Token:
         self.open.append(token)
         self.nesting += 1
-        if self.nesting > self.most:
+        if self.nesting > self.limits.nesting:
             raise too_deep(token, self.depth_from(token), self.limits)
         return token
 

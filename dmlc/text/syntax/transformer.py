@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
@@ -48,21 +49,14 @@ def number(token: Token) -> tree.Number:
 
 def string(token: Token) -> tree.String:
     """A string without its quotes and escapes. Raises ``SyntaxProblem`` for an unknown escape."""
-    text = token.text[1:-1]
-    if "\\" in text:
-        pieces = text.split("\\")
-        out = [pieces[0]]
-        rest = iter(pieces[1:])
-        for piece in rest:
-            if not piece:  # two backslashes; what follows the second is plain text
-                out.append("\\" + next(rest, ""))
-            elif piece[0] in _ESCAPES:
-                out.append(_ESCAPES[piece[0]] + piece[1:])
-            else:
-                help = "a backslash is written \\\\; in the paths of load, write /"
-                raise _problem(token, f"\\{piece[0]} is not an escape", help, code=codes.ESCAPE)
-        text = "".join(out)
-    return tree.String(text, token)
+
+    def meant(escape: re.Match[str]) -> str:
+        if escape[1] not in _ESCAPES:
+            help = "a backslash is written \\\\; in the paths of load, write /"
+            raise _problem(token, f"{escape[0]} is not an escape", help, code=codes.ESCAPE)
+        return _ESCAPES[escape[1]]
+
+    return tree.String(re.sub(r"\\(.)", meant, token.text[1:-1]), token)
 
 
 class Transformer:

@@ -65,7 +65,7 @@ def log_sum_exp_beside_max(e: Sketch, node: Node, x: Term) -> Lowered:
         return KEEP
     kept = tuple([1 if axis in axes else size for axis, size in enumerate(x.shape)])
     peak = e.again(beside, x)[0].with_ones(kept).widened()
-    return log_sum_exp(e, node, x, peak)
+    return log_sum_exp(e, x, axes, peak).with_ones(node.result.shape)
 
 
 @lowers(REDUCE_LOG_SUM_EXP, offered=is_of_program)
@@ -76,8 +76,10 @@ def lower_log_sum_exp(e: Sketch, node: Node, x: Term) -> Lowered:
     keeps ONNX's operator, and so does a model's log-sum-exp that is to run anywhere. ``shift-log-sum-exp`` takes up
     those that go wrong on DirectML, where that is allowed.
     """
-    stays = node.origin is not None or _is_one_node(e) or not node.attributes_as(ReduceAttributes).axes
-    return KEEP if stays else log_sum_exp(e, node, x)
+    axes = node.attributes_as(ReduceAttributes).axes
+    if node.origin is not None or _is_one_node(e) or not axes:
+        return KEEP
+    return log_sum_exp(e, x, axes).with_ones(node.result.shape)
 
 
 def _is_one_node(e: Sketch) -> bool:

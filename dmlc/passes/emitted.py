@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from dmlc.ir import DType, Graph, Node, Operation, Value
-from dmlc.ir.dtype import f16, f64
+from dmlc.ir.dtype import f64
 from dmlc.ops.constant import CONSTANT
 from dmlc.ops.normalize import LOG_SOFTMAX, LP_NORM, SOFTMAX
 from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP
+from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.manager import PassContext
+from dmlc.passes.primitives import log_sum_exp, lp_norm, softmax
 from dmlc.passes.rewrite import Match, Miss
 from dmlc.targets.needed_kernels import NEEDS
 
@@ -18,10 +20,6 @@ from dmlc.targets.needed_kernels import NEEDS
 _CASTS = 2
 #: More than any pattern has: the operation cannot be computed in that dtype at all.
 _NEVER = 1000
-#: The nodes of a log-sum-exp with the maximum taken out and kept finite; one more where a sum is cheaper alone.
-_SHIFTED = 6
-#: The norm, the test for 0, the choice of the divisor and the division.
-_LP_NORM_IN_PARTS = 4
 
 
 def emitted_nodes(context: PassContext, op: Operation, x: Value, axes: tuple[int, ...], graph: Graph) -> int:
@@ -36,15 +34,31 @@ def emitted_nodes(context: PassContext, op: Operation, x: Value, axes: tuple[int
     dtype, imported = x.type.dtype, graph.dims.least == 0
     if imported and op is LOG_SOFTMAX and dtype is f64:
         return _NEVER  # ONNX Runtime's kernel leaves -inf beside a +inf, where all is NaN
-    if op in (SOFTMAX, LOG_SOFTMAX):
-        count = _softmax(context, op, x, axes, imported)
-    elif op is LP_NORM and _repairs_lp_norm(context):
-        count = _LP_NORM_IN_PARTS
-    elif op is REDUCE_LOG_SUM_EXP and not (imported and context.target.portable):
-        count = _shifted(context)
-    else:
-        count = 1
-    return count + _casts(context, op, dtype)
+    casts = _casts(context, op, dtype)
+    parts = None if casts >= _NEVER else _in_parts(context, op, x, axes, graph)
+    if parts is not None:
+        return parts
+    return casts + (_softmax(context, op, x, axes, imported) or 1)
+
+
+def _in_parts(context: PassContext, op: Operation, x: Value, axes: tuple[int, ...], graph: Graph) -> int | None:
+    """The nodes of an operation that is written in parts, with the casts of f16; None for others."""
+    imported = graph.dims.least == 0
+    if op in (SOFTMAX, LOG_SOFTMAX) and not _softmax(context, op, x, axes, imported):
+        return _counted(context, graph, lambda e: softmax(e, op, e.of(x).widened(), axes).cast(x.type.dtype))
+    if op is LP_NORM and _repairs_lp_norm(context):
+        axis = (*axes, 0)[0]
+        return _counted(context, graph, lambda e: lp_norm(e, e.of(x).widened(), axis, 2).cast(x.type.dtype))
+    if op is REDUCE_LOG_SUM_EXP and not (imported and context.target.portable):
+        return _counted(context, graph, lambda e: log_sum_exp(e, e.of(x), axes))
+    return None
+
+
+def _counted(context: PassContext, graph: Graph, parts: Callable[[Sketch], Term]) -> int:
+    """The nodes that a lowering makes."""
+    e = Sketch(graph, context.capabilities)
+    parts(e)
+    return sum(node.op is not CONSTANT for node, _ in e.steps)
 
 
 def _standing(context: PassContext, nodes: Iterable[Node], graph: Graph) -> int:
@@ -60,22 +74,16 @@ def _standing(context: PassContext, nodes: Iterable[Node], graph: Graph) -> int:
         elif node.origin is None:
             total += emitted_nodes(context, node.op, x, axes, graph)
         else:
-            total += 1 if context.capabilities.table is None else _respelled(context, node, x, axes)
+            total += 1 if context.capabilities.table is None else _respelled(context, node, x, axes, graph)
     return total
 
 
-def _respelled(context: PassContext, node: Node, x: Value, axes: tuple[int, ...]) -> int:
+def _respelled(context: PassContext, node: Node, x: Value, axes: tuple[int, ...], graph: Graph) -> int:
     """The nodes of a model's node, which gets no casts."""
-    if node.op in (SOFTMAX, LOG_SOFTMAX):
-        return _softmax(context, node.op, x, axes, True)
     is_wrong = context.capabilities.has_fault("log-sum-exp", "ReduceLogSumExp", "T", x.type.dtype)
-    if node.op is REDUCE_LOG_SUM_EXP and is_wrong and not context.target.portable:
-        return _shifted(context) + _CASTS * (x.type.dtype is f16)
+    if node.op in (SOFTMAX, LOG_SOFTMAX) or (node.op is REDUCE_LOG_SUM_EXP and is_wrong):
+        return _in_parts(context, node.op, x, axes, graph) or _softmax(context, node.op, x, axes, True) or 1
     return 1
-
-
-def _shifted(context: PassContext) -> int:
-    return _SHIFTED + (context.target.costs is not None)
 
 
 def _repairs_lp_norm(context: PassContext) -> bool:
@@ -91,14 +99,14 @@ def _casts(context: PassContext, op: Operation, dtype: DType) -> int:
 
 
 def _softmax(context: PassContext, op: Operation, x: Value, axes: tuple[int, ...], imported: bool) -> int:
-    """Return the number of nodes that ``lower-hardmax`` and ``codegen/onnx/softmax.py`` make."""
-    sound = bool(axes) and (imported or not (op is LOG_SOFTMAX and x.type.dtype is f64))
-    if sound and axes == tuple(range(axes[0], x.type.rank)) and (context.opset < 13 or len(axes) == 1):
+    """Return the nodes of a softmax over one axis, or over axes that a reshape makes one; 0 for any other operation."""
+    if op not in (SOFTMAX, LOG_SOFTMAX) or not axes or (not imported and op is LOG_SOFTMAX and x.type.dtype is f64):
+        return 0
+    if axes == tuple(range(axes[0], x.type.rank)) and (context.opset < 13 or len(axes) == 1):
         return 1
-    if sound and context.opset >= 13 and axes[-1] - axes[0] == len(axes) - 1:
+    if context.opset >= 13 and axes[-1] - axes[0] == len(axes) - 1:
         return 1 if len(axes) == 1 else 3
-    parts = 5 if op is SOFTMAX or context.target.costs is None else 6
-    return parts + _CASTS * (x.type.dtype is f16)
+    return 0
 
 
 def no_gain(

@@ -295,7 +295,7 @@ class Sketch(Formulas):
         return found
 
     def log_sum(self, x: Term, axes: Sequence[int]) -> Term:
-        """The logarithm of a sum over axes: of two nodes where costs are known, for ReduceLogSum is slow there."""
+        """The logarithm of a sum over axes: two nodes where costs are known, for ReduceLogSum is slow there."""
         if self.target.target.costs is None:
             return self.reduced(REDUCE_LOG_SUM, x, axes)
         return self.log(self.sum(x, axes))

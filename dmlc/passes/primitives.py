@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from dmlc.ir import DType, Node, Operation, Value
+from dmlc.ir import DType, Operation, Value
 from dmlc.ops.normalize import SOFTMAX
 from dmlc.ops.reduce import REDUCE_L1, REDUCE_L2, ReduceAttributes, Reduction
 from dmlc.passes.expressions import Formulas, Sketch, Term
@@ -26,17 +26,16 @@ def softmax(e: Sketch, op: Operation, x: Term, axes: Sequence[int]) -> Term:
     return powers / e.sum(powers, axes) if op is SOFTMAX else shifted - e.log_sum(powers, axes)
 
 
-def log_sum_exp(e: Sketch, node: Node, x: Term, peak: Term | None = None) -> Term:
+def log_sum_exp(e: Sketch, x: Term, axes: Sequence[int], peak: Term | None = None) -> Term:
     """The maximum, powers of what is below it, their sum, its logarithm, and their sum, for a log-sum-exp.
 
-    An infinite maximum counts as the largest number, so that no infinity is subtracted from itself. ``peak`` is the
-    maximum in the accumulation dtype, with its axes kept, where there is one. Axes go last, so that a reduction behind
-    the node can take them out.
+    Axes are kept. An infinite maximum counts as the largest number, so that no infinity is subtracted from itself.
+    ``peak`` is the maximum in the accumulation dtype, where there is one.
     """
-    axes, wide = e.counting(x, node.attributes_as(ReduceAttributes).axes), x.widened()
+    axes, wide = e.counting(x, axes), x.widened()
     largest = float(np.finfo(wide.dtype.numpy).max)
     peak = e.clip(e.max(wide, axes) if peak is None else peak, min=-largest, max=largest)
-    return (e.log_sum(e.exp(wide - peak), axes) + peak).cast(x.dtype).with_ones(node.result.shape)
+    return (e.log_sum(e.exp(wide - peak), axes) + peak).cast(x.dtype)
 
 
 def total_in_parts(e: Formulas, op: Reduction, x: Term, record: ReduceAttributes) -> Term:
@@ -61,6 +60,16 @@ def centred(e: Formulas, x: Term, axes: Sequence[int]) -> tuple[Term, Term]:
 def deviation(e: Formulas, x: Term, axes: Sequence[int], epsilon: float) -> Term:
     """The root of the mean square over the axes plus epsilon."""
     return e.sqrt(e.mean(x * x, axes) + epsilon)
+
+
+def affine_norm(
+    e: Formulas, x: Term, axes: Sequence[int], epsilon: float, scale: Term, bias: Term | None, *, centre: bool
+) -> tuple[Term, Term | None, Term]:
+    """A layer normalization, or without ``centre`` an RMS normalization; the mean, and the deviation."""
+    rest, mean = centred(e, x, axes) if centre else (x, None)
+    spread = deviation(e, rest, axes, epsilon)
+    out = rest / spread * scale.cast(x.dtype)
+    return (out if bias is None else out + bias.cast(x.dtype)), mean, spread
 
 
 def normalized(e: Formulas, x: Term, axes: Sequence[int], epsilon: float) -> Term:

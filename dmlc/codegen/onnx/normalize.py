@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from dmlc.codegen.onnx.emitter import Emitter
-from dmlc.codegen.onnx.reduce import reduce
+from dmlc.codegen.onnx.in_parts import in_parts
 from dmlc.codegen.onnx.registry import lowers
-from dmlc.ir import DType, Node
+from dmlc.ir import Node
 from dmlc.ir.dtype import f64
 from dmlc.ops import normalize as n
+from dmlc.passes.expressions import Sketch, Term
+from dmlc.passes.primitives import affine_norm, centred, deviation
 
 
 @lowers(n.MEAN_VARIANCE_NORM)
@@ -19,25 +19,13 @@ def mean_variance_norm(emitter: Emitter, node: Node) -> str:
     ONNX's MeanVarianceNormalization has no epsilon. ONNX Runtime's LayerNormalization computes the variance in one
     pass, which loses digits if the mean is large.
     """
-    a, dtype = node.attributes_as(n.MeanVarianceAttributes), node.result.type.dtype
-    home = dtype.accumulator
-    x = emitter.cast(emitter.operand(node, 0), home, have=dtype)
-    out = _centred(emitter, x, a.axes)
-    if a.variance:
-        out = _scaled(emitter, out, a.axes, a.epsilon, home)
-    return emitter.cast(out, dtype, have=home)
+    a = node.attributes_as(n.MeanVarianceAttributes)
 
+    def parts(e: Sketch, x: Term) -> Term:
+        out, _ = centred(e, x.widened(), a.axes)
+        return (out / deviation(e, out, a.axes, a.epsilon) if a.variance else out).cast(x.dtype)
 
-def _centred(emitter: Emitter, x: str, axes: Sequence[int]) -> str:
-    return emitter.op("Sub", [x, reduce(emitter, "ReduceMean", x, axes, True)]) if axes else emitter.op("Sub", [x, x])
-
-
-def _scaled(emitter: Emitter, x: str, axes: Sequence[int], epsilon: float, home: DType) -> str:
-    """``x`` over the root of its mean square plus epsilon."""
-    square = emitter.op("Mul", [x, x])
-    mean = reduce(emitter, "ReduceMean", square, axes, True) if axes else square
-    root = emitter.op("Sqrt", [emitter.op("Add", [mean, emitter.scalar(epsilon, home)])])
-    return emitter.op("Div", [x, root])
+    return in_parts(emitter, node, parts)
 
 
 def _fits_one_node(emitter: Emitter, node: Node, axis: int) -> bool:
@@ -61,13 +49,7 @@ def layer_norm(emitter: Emitter, node: Node) -> str:
     if emitter.opset >= 17 and dtype is not f64 and not is_wrong and _fits_one_node(emitter, node, a.axis):
         operands = [emitter.of(v) for v in node.operands]
         return emitter.op("LayerNormalization", operands, axis=a.axis, epsilon=a.epsilon)
-    axes, home = tuple(range(a.axis, node.result.type.rank)), dtype.accumulator
-    x, scale, *bias = [emitter.cast(emitter.of(v), home, have=dtype) for v in node.operands if v is not None]
-    out = _scaled(emitter, _centred(emitter, x, axes), axes, a.epsilon, home)
-    out = emitter.op("Mul", [out, scale])
-    if bias:
-        out = emitter.op("Add", [out, bias[0]])
-    return emitter.cast(out, dtype, have=home)
+    return _in_parts(emitter, node, a)
 
 
 @lowers(n.RMS_NORM)
@@ -84,10 +66,15 @@ def rms_norm(emitter: Emitter, node: Node) -> str:
             return emitter.op(own, operands, axis=a.axis, epsilon=a.epsilon, stash_type=1)
         if emitter.opset >= 23:
             return emitter.op("RMSNormalization", operands, axis=a.axis, epsilon=a.epsilon, stash_type=1)
-    axes, home = tuple(range(a.axis, node.result.type.rank)), dtype.accumulator
-    x, scale = [emitter.cast(emitter.of(v), home, have=dtype) for v in node.operands]
-    out = emitter.op("Mul", [_scaled(emitter, x, axes, a.epsilon, home), scale])
-    return emitter.cast(out, dtype, have=home)
+    return _in_parts(emitter, node, a)
+
+
+def _in_parts(emitter: Emitter, node: Node, a: n.NormAttributes) -> str:
+    def parts(e: Sketch, x: Term, scale: Term, bias: Term | None = None) -> Term:
+        axes, centre = range(a.axis, x.rank), node.op is n.LAYER_NORM
+        return affine_norm(e, x.widened(), axes, a.epsilon, scale, bias, centre=centre)[0].cast(x.dtype)
+
+    return in_parts(emitter, node, parts)
 
 
 @lowers(n.LP_NORM)

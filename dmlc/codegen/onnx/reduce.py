@@ -51,14 +51,6 @@ def _mean(emitter: Emitter, node: Node, name: str) -> str:
     return emitter.cast(emitter.op("Div", [total, count]), x.type.dtype, have=home)
 
 
-def log_sum(emitter: Emitter, powers: str, axes: Sequence[int]) -> str:
-    """The logarithm of a sum over axes that are kept. Where costs are known, the sum is fast and ReduceLogSum is not
-    (the rule ``log-of-sum``)."""
-    if emitter.target.costs is None:
-        return reduce(emitter, "ReduceLogSum", powers, axes, True)
-    return emitter.op("Log", [reduce(emitter, "ReduceSum", powers, axes, True)])
-
-
 @lowers(r.REDUCE_LOG_SUM_EXP)
 def log_sum_exp(emitter: Emitter, node: Node) -> str:
     """A log-sum-exp that no pass has taken the maximum out of."""

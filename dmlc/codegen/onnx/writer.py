@@ -184,6 +184,14 @@ class NodeWriter:
             name = self._names[value] = self.tensor(tensor, value.name)
         return name
 
+    def bind(self, value: Value, name: str) -> None:
+        """Name a value that is in no graph, until ``release``."""
+        self._names[value] = name
+
+    def release(self, value: Value) -> str:
+        """Forget a value that is in no graph; its name."""
+        return self._names.pop(value)
+
     def operand(self, node: Node, index: int) -> str:
         return self.of(node.operands[index])
 

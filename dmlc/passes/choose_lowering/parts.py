@@ -171,7 +171,7 @@ class LogSumExpInParts(Plan):
         return [*powers, *[Step("others", home, small, small)] * 2]
 
     def lower(self, e: Sketch, node: Node, x: Term) -> Lowered:
-        return log_sum_exp(e, node, x)
+        return log_sum_exp(e, x, axes_of(node)).with_ones(node.result.shape)
 
 
 # --- norms

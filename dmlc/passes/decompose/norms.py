@@ -11,7 +11,7 @@ from dmlc.ops.opaque import OPAQUE
 from dmlc.passes.decompose.decomposition import decomposes, given, operand, operator_of
 from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.lowering import Lowered
-from dmlc.passes.primitives import centred, deviation, lp_norm, normalized
+from dmlc.passes.primitives import affine_norm, centred, deviation, lp_norm, normalized
 from dmlc.passes.rewrite import Miss
 
 _SKIP, _SKIP_SIMPLIFIED = f"{MICROSOFT}.SkipLayerNormalization", f"{MICROSOFT}.SkipSimplifiedLayerNormalization"
@@ -43,14 +43,10 @@ def decompose_layer_norm(e: Sketch, node: Node, x: Term, *more: Term | None) -> 
         for other in (operand(more, _SKIP_BIAS[kind] - 1), more[0]):
             x = x if other is None else x + other
         more = more[1:]
-    axes, rest, mean = range(axis, x.rank), x.widened(), None
-    if not is_simple:
-        rest, mean = centred(e, rest, axes)
-    spread = deviation(e, rest, axes, epsilon)
     scale, bias = more[0], None if is_simple else operand(more, 1)
     assert scale is not None
-    out = rest / spread * scale.cast(rest.dtype)
-    out = out if bias is None else out + bias.cast(rest.dtype)
+    axes = range(axis, x.rank)
+    out, mean, spread = affine_norm(e, x.widened(), axes, epsilon, scale, bias, centre=not is_simple)
     inverse = e.reciprocal(spread) if any(v.uses for v in node.results[1:]) else spread
     out = out.cast(node.results[0].type.dtype)
     if is_simple and not is_skip:

@@ -38,7 +38,7 @@ def decompose_reduction(e: Sketch, node: Node, x: Term) -> Lowered:
     if not record.axes:
         return Miss("it is over no axis")
     if node.op is REDUCE_LOG_SUM_EXP:
-        return log_sum_exp(e, node, x)
+        return log_sum_exp(e, x, record.axes).with_ones(node.result.shape)
     return total_in_parts(e, reduction_of(node), x.widened(), record).cast(x.dtype)
 
 

@@ -40,7 +40,8 @@ def shift_log_sum_exp(e: Sketch, node: Node, x: Term) -> Lowered:
     inf - inf: the result of -inf alone is -inf, of a +inf among others +inf.
     """
     is_wrong = e.target.has_fault("log-sum-exp", "ReduceLogSumExp", "T", x.dtype)
-    return log_sum_exp(e, node, x) if is_wrong else KEEP
+    axes = node.attributes_as(ReduceAttributes).axes
+    return log_sum_exp(e, x, axes).with_ones(node.result.shape) if is_wrong else KEEP
 
 
 @lowers(*EXTREMES, repairs=("reduce-bytes-18",))

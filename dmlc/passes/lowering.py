@@ -34,14 +34,14 @@ class LoweredNode(Match, eq=False, kw_only=True):
 
 class NodeRule(RangedRule, Rule[LoweredNode]):
     """A rule that is a function, ``lower``. ``offered`` says whether its stage offers it a node; of opaque nodes it
-    gets those of the operators ``onnx``."""
+    gets those of the operators ``onnx``, where some are named."""
 
     lower: ClassVar[Function]
     offered: ClassVar[Guard | None]
     onnx: ClassVar[tuple[str, ...]]
 
     def match(self, node: Node, graph: Graph) -> LoweredNode | Miss | None:
-        if node.op is OPAQUE and node.attributes_as(OpaqueAttributes).full_name not in self.onnx:
+        if node.op is OPAQUE and self.onnx and node.attributes_as(OpaqueAttributes).full_name not in self.onnx:
             return None
         if self.offered is not None:
             offered = self.offered(node, graph)

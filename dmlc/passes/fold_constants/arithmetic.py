@@ -22,7 +22,6 @@ from dmlc.ops.index import FULL, FullAttributes
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import CONCAT, EXPAND, ConcatAttributes, ExpandAttributes
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
-from dmlc.passes.node_maker import Maker
 from dmlc.passes.patterns import both_ways, made_by
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, consumed_elsewhere, used_elsewhere
 
@@ -277,7 +276,7 @@ class CastOfFill(Rule[Match]):
         return Match(node) if is_known and not node.operand("x").type.dtype.is_float else None
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        return [Maker(rewriter).cast(match.root.operand("x"), match.root.result.type.dtype)]
+        return [rewriter.cast(match.root.operand("x"), match.root.result.type.dtype)]
 
 
 class Inverse(_Replace):

@@ -17,8 +17,8 @@ from dmlc.ops.index import FULL, IOTA
 from dmlc.ops.move import EXPAND, ExpandAttributes
 from dmlc.ops.opaque import OPAQUE, attribute_of, is_opaque
 from dmlc.ops.reduce import REDUCTIONS, ReduceAttributes
+from dmlc.passes.expressions import Formulas
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
-from dmlc.passes.node_maker import Maker
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 
 _ELEMENTWISE = frozenset((*UNARY, *BINARY, CAST, CLIP, WHERE))
@@ -79,7 +79,7 @@ class RunsTogether(Rule[ScanMatch]):
         return REASSOCIATES if rounds else EXACT
 
     def build(self, match: ScanMatch, rewriter: Rewriter) -> Sequence[Value]:
-        node, body, make = match.root, match.body, Maker(rewriter)
+        node, body = match.root, match.body
         known = {inner: node.operand(index) for index, inner in enumerate(body.formals)}
         known |= {inner: node.operand(place) for inner, place in zip(body.captured, body.captures, strict=True)}
         varied = set(body.formals[match.states :])
@@ -89,17 +89,19 @@ class RunsTogether(Rule[ScanMatch]):
             if varies and each.op in _REDUCTIONS:
                 axes = each.attributes_as(ReduceAttributes).axes
                 record, rank = replace(record, axes=tuple([axis + 1 for axis in axes])), each.operand(0).type.rank
-            operands = [v and _aligned(known[v], rank, make) if v in varied else v and known[v] for v in each.operands]
+            operands = [
+                v and _aligned(known[v], rank, rewriter) if v in varied else v and known[v] for v in each.operands
+            ]
             known[each.result] = rewriter.add(each.op, operands, record)
             varied |= {each.result} if varies else set()
         out = [node.operand(index) for index in range(match.states)]
         for _, value in body.graph.outputs[match.states :]:
             shape = ExpandAttributes(shape=(match.runs, *value.shape))
-            out.append(known[value] if value in varied else make(EXPAND, known[value], attributes=shape))
+            out.append(known[value] if value in varied else rewriter.add(EXPAND, [known[value]], shape))
         return out
 
 
-def _aligned(value: Value, rank: int, make: Maker) -> Value:
+def _aligned(value: Value, rank: int, make: Formulas) -> Value:
     """The value of all runs with ones behind their axis, so that it meets operands of that rank in each run."""
     runs, *sizes = value.shape
     return make.reshape(value, (runs, *[1] * (rank - len(sizes)), *sizes))

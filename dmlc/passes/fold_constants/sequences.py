@@ -21,7 +21,7 @@ from dmlc.ops.move import (
     SplitAttributes,
 )
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
-from dmlc.passes.node_maker import Maker
+from dmlc.passes.expressions import Formulas
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 
 #: A sequence of more elements is left alone.
@@ -83,40 +83,40 @@ class KnownSequence(Rule[_SequenceMatch]):
     def build(self, match: _SequenceMatch, rewriter: Rewriter) -> Sequence[Value]:
         build = _first(_BUILDERS, match.root)
         assert build is not None
-        return [build(match, Maker(rewriter))]
+        return [build(match, rewriter)]
 
 
-def _at(match: _SequenceMatch, make: Maker) -> Value:
+def _at(match: _SequenceMatch, make: Formulas) -> Value:
     place = _integer(match.root.operands[1])
     assert place is not None
     return _tensor(match.elements[place], make)
 
 
-def _length(match: _SequenceMatch, make: Maker) -> Value:
-    return make.rewriter.constant(np.asarray(len(match.elements), np.int64))
+def _length(match: _SequenceMatch, make: Formulas) -> Value:
+    return make.constant(np.asarray(len(match.elements), np.int64))
 
 
-def _concat(match: _SequenceMatch, make: Maker) -> Value:
+def _concat(match: _SequenceMatch, make: Formulas) -> Value:
     root = match.root
     values = [_tensor(element, make) for element in match.elements]
     is_new = bool(attribute_of(root, "new_axis", 0))
     rank = values[0].type.rank + is_new
     axis = int(attribute_of(root, "axis")) % rank
     if is_new:
-        values = [make(UNSQUEEZE, value, attributes=NewAxesAttributes(axes=(axis,))) for value in values]
-    return make(CONCAT, *values, attributes=ConcatAttributes(axis=axis))
+        values = [make.add(UNSQUEEZE, [value], NewAxesAttributes(axes=(axis,))) for value in values]
+    return make.add(CONCAT, values, ConcatAttributes(axis=axis))
 
 
 _BUILDERS = {"ConcatFromSequence": _concat, "SequenceAt": _at, "SequenceLength": _length}
 
 
-def _tensor(element: _Element, make: Maker) -> Value:
+def _tensor(element: _Element, make: Formulas) -> Value:
     if isinstance(element, Value):
         return element
-    part = make.rewriter.add_node(SPLIT, [element.x], element.split).results[element.index]
+    part = make.add_node(SPLIT, [element.x], element.split).results[element.index]
     if element.keeps_axis:
         return part
-    return make(SQUEEZE, part, attributes=AxesAttributes(axes=(element.split.axis,)))
+    return make.add(SQUEEZE, [part], AxesAttributes(axes=(element.split.axis,)))
 
 
 def _elements(sequence: Value | None) -> list[_Element] | None:

@@ -11,14 +11,13 @@ import numpy as np
 from msgspec import Struct
 
 from dmlc.ir import DType, Shape, Value
-from dmlc.ops.binary import ADD, GREATER_EQUAL, MAX
+from dmlc.ops.binary import ADD, MAX
 from dmlc.ops.choose import WHERE
 from dmlc.ops.constant import constant_of
-from dmlc.ops.move import EXPAND, RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE, ExpandAttributes, TransposeAttributes
-from dmlc.ops.reduce import REDUCE_MAX, ReduceAttributes
+from dmlc.ops.move import EXPAND, RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE, ExpandAttributes
+from dmlc.passes.expressions import Formulas
 from dmlc.passes.fuse_attention.scores import Trail
 from dmlc.passes.fuse_attention.tokens import HEADS_LAST, apart
-from dmlc.passes.node_maker import Maker
 from dmlc.passes.patterns import made_by
 from dmlc.passes.rewrite import Miss
 
@@ -90,7 +89,7 @@ class Bias(Struct, frozen=True):
             return 0  # another attention made them
         return -(-self.shared_cost // max(1, sum(user.op is ADD for user in users)))
 
-    def build(self, make: Maker) -> tuple[Value | None, Value | None]:
+    def build(self, make: Formulas) -> tuple[Value | None, Value | None]:
         """The bias in the shape of the scores, and the rows that are not hidden as a whole; None where not needed."""
         if not self.exists:
             return None, None
@@ -98,22 +97,21 @@ class Bias(Struct, frozen=True):
         if self.mask is not None:
             cond, fill = self.mask
             cond = make.reshape(cond, apart(cond.shape, self.shape[:2]))
-            terms.append(make(WHERE, cond, make.constant(0, self.dtype), make.constant(fill, self.dtype)))
-        total = reduce(lambda a, b: make(ADD, a, b), terms)
+            terms.append(make.where(cond, make.number(0, self.dtype), make.number(fill, self.dtype)).value)
+        total = reduce(lambda a, b: make.add(ADD, [a, b]), terms)
         lowest = float(np.finfo(total.type.dtype.numpy).min)
         rows = None
         if self.guards:
             axis = total.type.rank - 1
-            most = make(REDUCE_MAX, total, attributes=ReduceAttributes(axes=(axis,), keepdims=True))
-            bound = make.constant(lowest, total.type.dtype)
-            rows = make(GREATER_EQUAL, most, bound)
-            total = make(MAX, total, bound)
+            most, bound = make.max(total, [axis]), make.number(lowest, total.type.dtype)
+            rows = (most >= bound).value
+            total = make.larger(total, bound).value
         data = constant_of(total)
         if data is not None and np.isneginf(data.array).any():
             clipped = np.maximum(data.array, total.type.dtype.numpy.type(lowest))
-            total = make.rewriter.constant(clipped)
+            total = make.constant(clipped)
         if total.shape != self.shape:
-            total = make(EXPAND, total, attributes=ExpandAttributes(shape=self.shape))
+            total = make.add(EXPAND, [total], ExpandAttributes(shape=self.shape))
         return total, rows
 
 
@@ -189,15 +187,13 @@ def _least(value: Value, steps: int = _MOST_STEPS) -> float | None:
     return None if moved is None else _least(moved.operand("x"), steps - 1)
 
 
-def token_rows(make: Maker, rows: Value, y: Value, heads: int) -> Value:
+def token_rows(make: Formulas, rows: Value, y: Value, heads: int) -> Value:
     """``y``, (batch, length, heads * size), with zeros in the rows that are not in ``rows``."""
     shape = (*[1] * (4 - rows.type.rank), *rows.shape)
     rows = make.reshape(rows, shape)
-    zero = make.constant(0, y.type.dtype)
     if shape[1] == 1:
-        return make(WHERE, make.reshape(rows, (shape[0], shape[2], 1)), y, zero)
-    rows = make(TRANSPOSE, rows, attributes=TransposeAttributes(perm=HEADS_LAST))
+        return make.where(make.reshape(rows, (shape[0], shape[2], 1)), y, 0).value
     batch, length, size = y.shape
     assert isinstance(size, int)
     parted = make.reshape(y, (batch, length, heads, size // heads))
-    return make.reshape(make(WHERE, rows, parted, zero), y.shape)
+    return make.where(make.transpose(rows, perm=HEADS_LAST), parted, 0).reshape(y.shape).value

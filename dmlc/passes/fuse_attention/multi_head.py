@@ -30,7 +30,6 @@ from dmlc.passes.fuse_attention.tokens import (
     tokens_of,
 )
 from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
-from dmlc.passes.node_maker import Maker
 from dmlc.passes.patterns import made_by
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 from dmlc.targets.directml import operator_rows
@@ -114,8 +113,7 @@ class MultiHeadAttention(Rule[AttentionMatch]):
         query = found.query.build(rewriter, (batch, length, heads * size))
         key = found.key.build(rewriter, (batch, total, heads * size))
         value = found.value.build(rewriter, (batch, total, heads * value_size))
-        make = Maker(rewriter)
-        bias, rows = found.bias.build(make)
+        bias, rows = found.bias.build(rewriter)
         record = OpaqueAttributes(
             op_type=_OPERATOR,
             domain=MICROSOFT,
@@ -125,7 +123,7 @@ class MultiHeadAttention(Rule[AttentionMatch]):
         operands = [query, key, value] if bias is None else [query, key, value, None, None, bias]
         y = rewriter.add(OPAQUE, operands, record)
         if rows is not None:
-            y = token_rows(make, rows, y, heads)
+            y = token_rows(rewriter, rows, y, heads)
         parted = rewriter.add(RESHAPE, [y], ReshapeAttributes(shape=(batch, length, heads, value_size)))
         turned = rewriter.add(TRANSPOSE, [parted], TransposeAttributes(perm=HEADS_LAST))
         return [reshaped(rewriter, turned, match.root.result.shape)]

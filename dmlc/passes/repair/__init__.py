@@ -20,47 +20,47 @@ from dmlc.passes.repair.elementwise import (
     truth_by_comparison,
 )
 from dmlc.passes.repair.empty import (
-    ConcatOfSome,
-    NothingToCompute,
-    PadOfNothing,
-    ProductOfNothing,
-    ReductionOfNothing,
-    ScatterOfNothing,
+    concat_of_some,
+    nothing_to_compute,
+    pad_of_nothing,
+    product_of_nothing,
+    reduction_of_nothing,
+    scatter_of_nothing,
 )
 from dmlc.passes.repair.foreign import ForeignLogSumExp, ForeignMean, ForeignTruth
 from dmlc.passes.repair.forms import GatherOneNumber, PlainReshape, SliceWithAxes
 from dmlc.passes.repair.gelu import ErfGelu, GeluOperator, TanhGelu
 from dmlc.passes.repair.merged_batch import (
-    LrnOfFourAxes,
-    MatMulOfMergedBatch,
-    ProductOfMergedBatch,
-    TriluOfMergedBatch,
+    merge_lrn_axes,
+    merge_matmul_batch,
+    merge_product_batch,
+    merge_trilu_batch,
 )
 from dmlc.passes.repair.norms import centred_norm, lp_norm_in_parts, one_layer_norm_result, plain_skip_norm
 from dmlc.passes.repair.operators import (
     DropIdleAttribute,
     DropUnusedResult,
-    ExplicitZeroPoints,
-    FullAttentionBias,
-    SlicesOfGate,
-    TileByExpand,
+    explicit_zero_points,
+    full_attention_bias,
+    slices_of_gate,
+    tile_by_expand,
 )
 from dmlc.passes.repair.pads import SliceNegativePads
-from dmlc.passes.repair.quantized import AxisForBlocks, KeepQuantizationApart
+from dmlc.passes.repair.quantized import axis_for_blocks, keep_quantization_apart
 from dmlc.passes.repair.rank import MergeBeside, MergeElementwise, MergeTransposed
 from dmlc.passes.repair.reductions import narrow_extreme, reduce_many_axes, shift_log_sum_exp, top_k_by_search
 from dmlc.passes.repair.resize import FirstOfResized, ResizeByOneFactor, ResizeOfMergedAxes
-from dmlc.passes.repair.transposed import ExplicitTransposedPads
+from dmlc.passes.repair.transposed import explicit_transposed_pads
 from dmlc.passes.rewrite import RewritePass, Rule, rewrite
 
 #: Rules for nodes without elements.
 EMPTY_RULES: Sequence[type[Any]] = (
-    NothingToCompute,
-    ReductionOfNothing,
-    ProductOfNothing,
-    ConcatOfSome,
-    PadOfNothing,
-    ScatterOfNothing,
+    nothing_to_compute,
+    reduction_of_nothing,
+    product_of_nothing,
+    concat_of_some,
+    pad_of_nothing,
+    scatter_of_nothing,
 )
 #: All rules, in the order in which they are tried at a node.
 RULES: Sequence[type[Any]] = (
@@ -70,23 +70,23 @@ RULES: Sequence[type[Any]] = (
     ForeignMean,
     both_bounds,
     power_by_products,
-    MatMulOfMergedBatch,
-    ProductOfMergedBatch,
+    merge_matmul_batch,
+    merge_product_batch,
     einsum_of_pairs,
     matmul_of_letters,
-    FullAttentionBias,
+    full_attention_bias,
     lp_norm_in_parts,
-    TriluOfMergedBatch,
-    LrnOfFourAxes,
+    merge_trilu_batch,
+    merge_lrn_axes,
     FirstOfResized,
     ResizeByOneFactor,
     ResizeOfMergedAxes,
     plain_skip_norm,
-    SlicesOfGate,
-    ExplicitZeroPoints,
-    ExplicitTransposedPads,
-    KeepQuantizationApart,
-    AxisForBlocks,
+    slices_of_gate,
+    explicit_zero_points,
+    explicit_transposed_pads,
+    keep_quantization_apart,
+    axis_for_blocks,
     PlainReshape,
     SliceWithAxes,
     GatherOneNumber,
@@ -109,7 +109,7 @@ RULES: Sequence[type[Any]] = (
     MergeBeside,
     MergeTransposed,
     remainder_by_division,
-    TileByExpand,
+    tile_by_expand,
     top_k_by_search,
     *ABSENT_RULES,
 )

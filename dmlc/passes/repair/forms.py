@@ -11,7 +11,6 @@ from dmlc.ir import FOREIGN, Graph, Node, Operation, Value
 from dmlc.ir.dtype import i64
 from dmlc.ops.move import RESHAPE, SLICE, SliceAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, is_opaque
-from dmlc.passes.node_maker import Maker
 from dmlc.passes.rewrite import Match, Rewriter, Rule
 
 #: Operands of Slice that are axes and steps.
@@ -84,7 +83,7 @@ class SliceWithAxes(Rule[Match]):
         root = match.root
         if root.op is SLICE:
             return [rewriter.add(SLICE, root.operands, root.attributes_as(SliceAttributes))]
-        axes = Maker(rewriter).constant(list(range(_count(root) or 0)), i64)
+        axes = rewriter.number(list(range(_count(root) or 0)), i64).value
         operands = [*root.operands[:_AXES], axes, *root.operands[_STEPS:]]
         return [rewriter.add(OPAQUE, operands, root.attributes_as(OpaqueAttributes))]
 
@@ -116,8 +115,8 @@ class GatherOneNumber(Rule[Match]):
         return "GatherND of one number"
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        make, root = Maker(rewriter), match.root
-        row = make.reshape(root.operand(1), (1, *root.operand(1).shape))
+        root = match.root
+        row = rewriter.reshape(root.operand(1), (1, *root.operand(1).shape))
         a = root.attributes_as(OpaqueAttributes)
         record = replace(a, types=(root.result.type.with_shape((1,)),))
-        return [make.reshape(rewriter.add(OPAQUE, (root.operand(0), row), record), ())]
+        return [rewriter.reshape(rewriter.add(OPAQUE, (root.operand(0), row), record), ())]

@@ -14,18 +14,15 @@ from dmlc.ops.binary import MUL
 from dmlc.ops.constant import constant_of
 from dmlc.ops.elementwise import SIGMOID
 from dmlc.ops.move import (
-    EXPAND,
     RESHAPES,
-    SLICE,
     SPLIT,
     TILE,
-    ExpandAttributes,
-    SliceAttributes,
     SplitAttributes,
     TileAttributes,
 )
-from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
-from dmlc.passes.node_maker import Maker, dtype_of
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of
+from dmlc.passes.expressions import Sketch, Term
+from dmlc.passes.lowering import KEEP, Lowered, lowers
 from dmlc.passes.repair.foreign import element_dtype
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 from dmlc.targets.directml import operator_rows, refusal
@@ -104,34 +101,19 @@ class DropIdleAttribute(Rule[_IdleAttributeMatch]):
 _ZERO_POINTS = (2, 4)
 
 
-class ExplicitZeroPoints(Rule[Match]):
+@lowers(onnx=(f"{MICROSOFT}.QLinearSigmoid",), repairs=("quantized-sigmoid",))
+def explicit_zero_points(e: Sketch, node: Node, *operands: Term | None) -> Lowered:
     """A QLinearSigmoid without a zero point gets its default, 0."""
-
-    name = "explicit-zero-points"
-    optional = False
-    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
-    repairs: ClassVar[tuple[str, ...]] = ("quantized-sigmoid",)
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        if not is_opaque(node, "QLinearSigmoid", MICROSOFT) or len(node.operands) <= _ZERO_POINTS[0]:
-            return None
-        if node.operands[0] is None or element_dtype(node.operands[0]) is None:
-            return None
-        given = [len(node.operands) > index and node.operands[index] is not None for index in _ZERO_POINTS]
-        return None if all(given) else Match(node)
-
-    def describe(self, match: Match) -> str:
-        return "QLinearSigmoid without a zero point"
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        root = match.root
-        dtype = element_dtype(root.operand(0))
-        assert dtype is not None
-        operands = [*root.operands, *[None] * (_ZERO_POINTS[-1] + 1 - len(root.operands))]
-        for index in _ZERO_POINTS:
-            if operands[index] is None:
-                operands[index] = Maker(rewriter).constant(0, dtype)
-        return [rewriter.add(OPAQUE, operands, root.attributes_as(OpaqueAttributes))]
+    x = operands[0]
+    dtype = None if x is None else element_dtype(x.value)
+    if len(operands) <= _ZERO_POINTS[0] or dtype is None:
+        return KEEP
+    given = [*operands, *[None] * (_ZERO_POINTS[-1] + 1 - len(operands))]
+    if all(given[index] is not None for index in _ZERO_POINTS):
+        return KEEP
+    for index in _ZERO_POINTS:
+        given[index] = e.number(0, dtype) if given[index] is None else given[index]
+    return e(OPAQUE, *given, attributes=node.attributes)
 
 
 class _ResultsMatch(Match, eq=False, kw_only=True):
@@ -182,36 +164,20 @@ class DropUnusedResult(Rule[_ResultsMatch]):
         return [*made.results, *root.results[count:]]
 
 
-class SlicesOfGate(Rule[Match]):
+@lowers(SPLIT, repairs=("split-gate",))
+def slices_of_gate(e: Sketch, node: Node, x: Term) -> Lowered:
     """A Split of which one part is multiplied by the sigmoid of a part becomes slices: no two results of one node.
 
     DirectML has no nodes for views in between, so that it sees the same there.
     """
-
-    name = "slices-of-gate"
-    optional = False
-    roots: ClassVar[tuple[Operation, ...]] = (SPLIT,)
-    repairs: ClassVar[tuple[str, ...]] = ("split-gate",)
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        (failure,) = self.repairs
-        if self.capabilities.fault(failure, "Mul") is None:
-            return None
-        return Match(node) if any(_is_gated(part, node) for part in node.results) else None
-
-    def describe(self, match: Match) -> str:
-        return f"split into {len(match.root.results)} parts with a gate"
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        make, root = Maker(rewriter), match.root
-        a = root.attributes_as(SplitAttributes)
-        out: list[Value] = []
-        start: Dim = 0
-        for size in a.sizes:
-            record = SliceAttributes(starts=(start,), ends=(start + size,), axes=(a.axis,), steps=(1,))
-            out.append(make(SLICE, root.operand("x"), attributes=record))
-            start = start + size
-        return out
+    if e.target.fault("split-gate", "Mul") is None or not any(_is_gated(part, node) for part in node.results):
+        return KEEP
+    a, out = node.attributes_as(SplitAttributes), []
+    start: Dim = 0
+    for size in a.sizes:
+        out.append(e.slice(x, starts=(start,), ends=(start + size,), axes=(a.axis,), steps=(1,)))
+        start = start + size
+    return out
 
 
 def _is_gated(part: Value, split: Node) -> bool:
@@ -237,45 +203,25 @@ def _viewed(value: Value) -> Value:
     return value
 
 
-class TileByExpand(Rule[Match]):
+@lowers(TILE, onnx=("Tile",))
+def tile_by_expand(e: Sketch, node: Node, x: Term, *_: Term | None) -> Lowered:
     """A Tile becomes, for each axis that is repeated, an Expand between two reshapes.
 
     DirectML's TILE has fewer types than the provider's kernel: f64 is registered, and the session fails. Expand takes
     all types. The tensors in between have three axes.
     """
-
-    name = "tile-by-expand"
-    optional = False
-    roots: ClassVar[tuple[Operation, ...]] = (TILE, OPAQUE)
-    repairs: ClassVar[tuple[str, ...]] = ()
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        if self.capabilities.kernel("Tile") is None or not node.operands:
-            return None
-        x = node.operands[0]
-        if (node.op is not TILE and not is_opaque(node, "Tile")) or x is None:
-            return None
-        level = self.capabilities.target.feature_level
-        row = operator_rows().get("TILE")
-        tensors = {"InputTensor": (dtype_of(node).name, None)}
-        is_refused = row is not None and level is not None and refusal(row, tensors, level) is not None
-        return Match(node) if is_refused and _counts(node) is not None else None
-
-    def describe(self, match: Match) -> str:
-        return f"Tile of {dtype_of(match.root)}"
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        make, x = Maker(rewriter), match.root.operand(0)
-        for axis, count in enumerate(_counts(match.root) or ()):
-            shape = x.shape
-            before, after = product(shape[:axis]), product(shape[axis:])
-            copies = make(
-                EXPAND,
-                make.reshape(x, (before, 1, after)),
-                attributes=ExpandAttributes(shape=(before, count, after)),
-            )
-            x = make.reshape(copies, (*shape[:axis], shape[axis] * count, *shape[axis + 1 :]))
-        return [x]
+    level, row = e.target.target.feature_level, operator_rows().get("TILE")
+    if e.target.kernel("Tile") is None or row is None or level is None:
+        return KEEP
+    counts = _counts(node)
+    if refusal(row, {"InputTensor": (x.dtype.name, None)}, level) is None or counts is None:
+        return KEEP
+    for axis, count in enumerate(counts):
+        shape = x.shape
+        before, after = product(shape[:axis]), product(shape[axis:])
+        copies = e.expand(x.reshape((before, 1, after)), shape=(before, count, after))
+        x = copies.reshape((*shape[:axis], shape[axis] * count, *shape[axis + 1 :]))
+    return x
 
 
 def _counts(node: Node) -> Sequence[Dim] | None:
@@ -294,36 +240,13 @@ def _counts(node: Node) -> Sequence[Dim] | None:
 _BIAS = 5
 
 
-class FullAttentionBias(Rule[Match]):
+@lowers(onnx=(f"{MICROSOFT}.MultiHeadAttention",), repairs=("mha-bias-broadcast",))
+def full_attention_bias(e: Sketch, node: Node, query: Term, *operands: Term | None) -> Lowered:
     """An attention_bias of one element along the batch or the heads is expanded."""
-
-    name = "full-attention-bias"
-    optional = False
-    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
-    repairs: ClassVar[tuple[str, ...]] = ("mha-bias-broadcast",)
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        if not is_opaque(node, "MultiHeadAttention", MICROSOFT):
-            return None
-        bias = node.operands[_BIAS] if len(node.operands) > _BIAS else None
-        query = node.operands[0]
-        if bias is None or query is None or query.type.dtype is FOREIGN:
-            return None
-        return Match(node) if bias.type.rank == 4 and _full(node, bias) != bias.shape else None
-
-    def describe(self, match: Match) -> str:
-        return "the attention_bias of MultiHeadAttention"
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        root = match.root
-        bias = root.operand(_BIAS)
-        wide = Maker(rewriter)(EXPAND, bias, attributes=ExpandAttributes(shape=_full(root, bias)))
-        operands = [*root.operands[:_BIAS], wide, *root.operands[_BIAS + 1 :]]
-        return rewriter.add_node(OPAQUE, operands, root.attributes_as(OpaqueAttributes)).results
-
-
-def _full(node: Node, bias: Value) -> tuple[Dim, ...]:
-    """The shape of the bias with the sizes of the batch and of the heads."""
-    batch, heads = node.operand(0).shape[0], int(attribute_of(node, "num_heads", 1))
-    own = bias.shape
-    return (batch if own[0] == 1 else own[0], heads if own[1] == 1 else own[1], *own[2:])
+    bias = operands[_BIAS - 1] if len(operands) >= _BIAS else None
+    if bias is None or query.dtype is FOREIGN or bias.rank != 4:
+        return KEEP
+    batch, heads, *matrix = bias.shape
+    full = (query.shape[0] if batch == 1 else batch, attribute_of(node, "num_heads", 1) if heads == 1 else heads)
+    shape = (*full, *matrix)
+    return e.again(node, query, *operands[: _BIAS - 1], e.expand(bias, shape=shape)) if shape != bias.shape else KEEP

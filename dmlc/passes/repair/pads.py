@@ -10,7 +10,7 @@ from dmlc.ir.dtype import bool_, i64
 from dmlc.ops.constant import constant_of
 from dmlc.ops.move import PAD, SLICE, PadAttributes, SliceAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
-from dmlc.passes.node_maker import Maker
+from dmlc.passes.expressions import Formulas
 from dmlc.passes.repair.foreign import OnnxMaker, element_dtype, unsized_type
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 
@@ -63,7 +63,7 @@ class SliceNegativePads(Rule[_NegativePadsMatch]):
         root, x, cuts = match.root, match.root.operand(0), _cuts(match.pads)
         if x.type.dtype is FOREIGN or any(any(cut) and not isinstance(x.shape[a], int) for a, cut in enumerate(cuts)):
             return [_OpenPad(match, OnnxMaker(rewriter, self.capabilities.opset)).build()]
-        make = Maker(rewriter)
+        make = rewriter
         rows = [(axis, *cut) for axis, cut in enumerate(cuts) if any(cut)]
         record = SliceAttributes(
             starts=tuple([before for _, before, _ in rows]),
@@ -71,7 +71,7 @@ class SliceNegativePads(Rule[_NegativePadsMatch]):
             axes=tuple([axis for axis, _, _ in rows]),
             steps=(1,) * len(rows),
         )
-        left = make(SLICE, x, attributes=record)
+        left = make.add(SLICE, [x], record)
         pads = tuple([max(count, 0) for count in match.pads])
         return [_padded(make, root, left, pads) if any(pads) else left]
 
@@ -166,7 +166,7 @@ def _cuts(pads: tuple[int, ...]) -> list[tuple[int, int]]:
     return [(max(-pads[i], 0), max(-pads[i + rank], 0)) for i in range(rank)]
 
 
-def _padded(make: Maker, root: Node, left: Value, pads: tuple[int, ...]) -> Value:
+def _padded(make: Formulas, root: Node, left: Value, pads: tuple[int, ...]) -> Value:
     """Pad the rest of the operand, in the mode and with the value of the root."""
     mode, value = str(attribute_of(root, "mode", "constant")), root.operands[2] if len(root.operands) > 2 else None
     number = constant_of(value)
@@ -174,6 +174,6 @@ def _padded(make: Maker, root: Node, left: Value, pads: tuple[int, ...]) -> Valu
         filled = attribute_of(root, "value", 0.0) if number is None else number.array.item()
         if not left.type.dtype.is_float:
             filled = bool(filled) if left.type.dtype is bool_ else int(filled)
-        return make(PAD, left, attributes=PadAttributes(pads=pads, value=filled))
+        return make.add(PAD, [left], PadAttributes(pads=pads, value=filled))
     record = OpaqueAttributes(op_type="Pad", types=(root.result.type,), attributes=(("mode", mode),))
-    return make.rewriter.add(OPAQUE, [left, make.constant(pads, i64), value], record)
+    return make.add(OPAQUE, [left, make.number(pads, i64).value, value], record)

@@ -2,60 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from dmlc.ir import FOREIGN, Dim, Graph, Node, Operation, Value, product
+from dmlc.ir import FOREIGN, Node, Operation, Value, product
 from dmlc.ir.dtype import i8, u8
 from dmlc.ops.constant import constant_of
 from dmlc.ops.elementwise import LEAKY_RELU
-from dmlc.ops.move import TRANSPOSE, TransposeAttributes
 from dmlc.ops.normalize import SOFTMAX
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN
-from dmlc.passes.node_maker import Maker
+from dmlc.passes.expressions import Sketch, Term
+from dmlc.passes.lowering import KEEP, Lowered, lowers
 from dmlc.passes.quantized_advice import LAYOUT_OPERATIONS, LAYOUT_OPERATORS, QUANTIZING, operator
 from dmlc.passes.repair.foreign import element_dtype
-from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
+from dmlc.passes.rewrite import Miss
 
 _EXTREMES: Mapping[Operation, str] = {REDUCE_MAX: "ReduceMax", REDUCE_MIN: "ReduceMin"}
 _FUSED: Mapping[Operation, str] = {LEAKY_RELU: "LeakyRelu", SOFTMAX: "Softmax"}
 _STEPS = 8
 
 
-class KeepQuantizationApart(Rule[Match]):
+@lowers(*_FUSED, *_EXTREMES, OPAQUE, repairs=("quantized-softmax", "quantized-extreme"))
+def keep_quantization_apart(e: Sketch, node: Node, *operands: Term | None) -> Lowered:
     """A Softmax, LeakyRelu, Max or Min between quantizations reads the maximum of its operand with itself.
 
     ONNX Runtime would make a quantized node of it, of which the provider has no kernel. It does not look for Max.
     """
-
-    name = "keep-quantization-apart"
-    optional = False
-    roots: ClassVar[tuple[Operation, ...]] = (*_FUSED, *_EXTREMES, OPAQUE)
-    repairs: ClassVar[tuple[str, ...]] = ("quantized-softmax", "quantized-extreme")
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        fused, extreme = self.repairs
-        kind = _FUSED.get(node.op) or _EXTREMES.get(node.op) or operator(node)
-        failure = fused if kind in _FUSED.values() else extreme
-        if self.capabilities.fault(failure, kind) is None:
-            return None
-        before, after = _dequantizing(node.operands[0]), _quantizing(node.results[0])
-        if before is None or after is None or not _same_bytes(before, after):
-            return None
-        return Match(node) if failure == fused or _same_numbers(before, after) else None
-
-    def describe(self, match: Match) -> str:
-        return f"{operator(match.root) or match.root.op.name} between quantizations"
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        root = match.root
-        x, *rest = root.operands
-        assert x is not None
-        apart = rewriter.add(OPAQUE, (x, x), OpaqueAttributes(op_type="Max", types=(x.type,)))
-        return rewriter.add_node(root.op, (apart, *rest), root.attributes).results
+    kind = _FUSED.get(node.op) or _EXTREMES.get(node.op) or operator(node)
+    is_fused = kind in _FUSED.values()
+    if e.target.fault("quantized-softmax" if is_fused else "quantized-extreme", kind) is None:
+        return KEEP
+    before, after = _dequantizing(node.operands[0]), _quantizing(node.results[0])
+    if before is None or after is None or not _same_bytes(before, after):
+        return KEEP
+    x = operands[0]
+    if x is None or not (is_fused or _same_numbers(before, after)):
+        return KEEP
+    return e.again(node, e(OPAQUE, x, x, attributes=OpaqueAttributes(op_type="Max", types=(x.type,))))
 
 
 def _dequantizing(value: Value | None) -> Node | None:
@@ -107,61 +92,31 @@ def _data(value: Value | None) -> object:
     return None if tensor is None else (tensor.array.tolist(), tensor.dtype)
 
 
-class AxisForBlocks(Rule[Match]):
+@lowers(onnx=("QuantizeLinear", "DequantizeLinear"), repairs=("quantize-blocks",))
+def axis_for_blocks(e: Sketch, node: Node, x: Term, scale: Term, *zeros: Term | None) -> Lowered:
     """A QuantizeLinear or DequantizeLinear of blocks becomes one of an axis: a row for each block, between reshapes."""
-
-    name = "axis-for-blocks"
-    optional = False
-    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
-    repairs: ClassVar[tuple[str, ...]] = ("quantize-blocks",)
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        (failure,) = self.repairs
-        kind = operator(node)
-        if kind not in ("QuantizeLinear", "DequantizeLinear") or not attribute_of(node, "block_size", 0):
-            return None
-        given = [value for value in node.operands if value is not None]
-        if (
-            self.capabilities.fault(failure, kind) is None
-            or len(given) < 2
-            or any(value.type.dtype is FOREIGN for value in (*given, node.result))
-        ):
-            return None
-        return Match(node)
-
-    def check(self, match: Match, graph: Graph) -> Miss | None:
-        x, scale = match.root.operand(0), match.root.operand(1)
-        axis = _axis(match.root)
-        if x.type.rank != scale.type.rank or not isinstance(x.shape[axis], int):
-            return Miss("the size of its axis is not known")
-        blocks, size = scale.shape[axis], attribute_of(match.root, "block_size")
-        if not isinstance(blocks, int) or blocks * size != x.shape[axis]:
-            return Miss("the last block is not full")
-        return None
-
-    def describe(self, match: Match) -> str:
-        return f"{operator(match.root)} of blocks"
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        make, root = Maker(rewriter), match.root
-        x, *numbers = root.operands
-        assert x is not None
-        shape, axis, size = x.shape, _axis(root), int(attribute_of(root, "block_size"))
-        blocks = int(str(shape[axis])) // size
-        before, after = product(shape[:axis]), product(shape[axis + 1 :])
-        rows = product((before, blocks, after))
-        rows_of = [None if v is None else make.reshape(v, (rows,)) for v in numbers]
-        data = _turned(make, make.reshape(x, (before, blocks, size, after)))
-        a = root.attributes_as(OpaqueAttributes)
-        plain = {name: value for name, value in a.attributes if name not in ("axis", "block_size")}
-        record = replace(
-            a,
-            types=(root.result.type.with_shape((rows, size)),),
-            attributes=tuple(sorted({**plain, "axis": 0}.items())),
-        )
-        made = rewriter.add(OPAQUE, (make.reshape(data, (rows, size)), *rows_of), record)
-        split: tuple[Dim, ...] = (before, blocks, after, size)
-        return [make.reshape(_turned(make, make.reshape(made, split)), shape)]
+    size, numbers = int(attribute_of(node, "block_size", 0)), (scale, *zeros)
+    dtypes = [v.dtype for v in (x, *numbers) if v is not None]
+    if not size or e.target.fault("quantize-blocks", operator(node)) is None:
+        return KEEP
+    if FOREIGN in (*dtypes, node.result.type.dtype):
+        return KEEP
+    shape, axis = x.shape, _axis(node)
+    if x.rank != scale.rank or not isinstance(shape[axis], int):
+        return Miss("the size of its axis is not known")
+    blocks = scale.shape[axis]
+    if not isinstance(blocks, int) or blocks * size != shape[axis]:
+        return Miss("the last block is not full")
+    before, after = product(shape[:axis]), product(shape[axis + 1 :])
+    rows = product((before, blocks, after))
+    rows_of = [None if v is None else v.reshape((rows,)) for v in numbers]
+    data = _turned(x.reshape((before, blocks, size, after))).reshape((rows, size))
+    a = node.attributes_as(OpaqueAttributes)
+    plain = {name: value for name, value in a.attributes if name not in ("axis", "block_size")}
+    types = (node.result.type.with_shape((rows, size)),)
+    record = replace(a, types=types, attributes=tuple(sorted({**plain, "axis": 0}.items())))
+    made = e(OPAQUE, data, *rows_of, attributes=record)
+    return _turned(made.reshape((before, blocks, after, size))).reshape(shape)
 
 
 def _axis(node: Node) -> int:
@@ -169,9 +124,7 @@ def _axis(node: Node) -> int:
     return axis + node.operand(0).type.rank if axis < 0 else axis
 
 
-def _turned(make: Maker, value: Value) -> Value:
+def _turned(value: Term) -> Term:
     """The last two of four axes in the other order; a reshape does it where one has one element."""
     first, second, third, last = value.shape
-    if 1 in (third, last):
-        return make.reshape(value, (first, second, last, third))
-    return make(TRANSPOSE, value, attributes=TransposeAttributes(perm=(0, 1, 3, 2)))
+    return value.reshape((first, second, last, third)) if 1 in (third, last) else value.transposed((0, 1, 3, 2))

@@ -26,8 +26,8 @@ from dmlc.ops.move import (
 )
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.ops.scan import CUMSUM
+from dmlc.passes.expressions import Formulas
 from dmlc.passes.layouts import is_unit
-from dmlc.passes.node_maker import Maker
 from dmlc.passes.patterns import made_by
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 
@@ -126,16 +126,16 @@ class MergeElementwise(MergeAxes):
         return tuple([tuple(run) for run in runs])
 
     def build(self, match: _MergedResultMatch, rewriter: Rewriter) -> Sequence[Value]:
-        make, root = Maker(rewriter), match.root
+        root = match.root
         rank = root.result.type.rank
-        operands = [None if v is None else _merged(make, v, rank, match.runs) for v in root.operands]
+        operands = [None if v is None else _merged(rewriter, v, rank, match.runs) for v in root.operands]
         attributes = root.attributes
         if root.op is OPAQUE:
             merged = [product([root.result.shape[axis] for axis in run]) for run in match.runs]
             attributes = replace(
                 root.attributes_as(OpaqueAttributes), types=(root.result.type.with_shape(tuple(merged)),)
             )
-        return [make.reshape(rewriter.add(root.op, operands, attributes), root.result.shape)]
+        return [rewriter.reshape(rewriter.add(root.op, operands, attributes), root.result.shape)]
 
 
 class MergeBeside(MergeAxes):
@@ -162,17 +162,17 @@ class MergeBeside(MergeAxes):
         return tuple([tuple(run) for run in runs])
 
     def build(self, match: _MergedResultMatch, rewriter: Rewriter) -> Sequence[Value]:
-        make, root = Maker(rewriter), match.root
+        root = match.root
         rank = root.operand(0).type.rank
         place = {axis: index for index, run in enumerate(match.runs) for axis in run}
-        operands = [None if v is None else _merged(make, v, rank, match.runs) for v in root.operands]
+        operands = [None if v is None else _merged(rewriter, v, rank, match.runs) for v in root.operands]
         a: Any = root.attributes
         if isinstance(a, SliceAttributes):
             record: Attributes = replace(a, axes=tuple([place[axis] for axis in a.axes or ()]))
         else:
             record = replace(a, axis=place[a.axis])
         made = rewriter.add_node(root.op, operands, record)
-        return [make.reshape(new, old.shape) for new, old in zip(made.results, root.results, strict=True)]
+        return [rewriter.reshape(new, old.shape) for new, old in zip(made.results, root.results, strict=True)]
 
 
 def _own_axes(node: Node) -> frozenset[int]:
@@ -189,7 +189,7 @@ def _aligned(shape: Sequence[Dim], rank: int) -> tuple[Dim, ...]:
     return (*[1] * (rank - len(shape)), *shape)
 
 
-def _merged(make: Maker, value: Value, rank: int, runs: Sequence[Sequence[int]]) -> Value:
+def _merged(make: Formulas, value: Value, rank: int, runs: Sequence[Sequence[int]]) -> Value:
     shape = _aligned(value.shape, rank)
     sizes = [product([shape[axis] for axis in run]) for run in runs]
     data = constant_of(value)
@@ -220,14 +220,14 @@ class MergeTransposed(MergeAxes):
         return tuple([tuple(run) for run in runs])
 
     def build(self, match: _MergedResultMatch, rewriter: Rewriter) -> Sequence[Value]:
-        make, root = Maker(rewriter), match.root
+        root = match.root
         x, perm = root.operand("x"), root.attributes_as(TransposeAttributes).perm
         heads = [_head(rewriter.graph, root, run) for run in match.runs]
         sizes = [product([root.result.shape[axis] for axis in run]) for run in match.runs]
         order = sorted(range(len(heads)), key=lambda i: perm[heads[i]])
-        merged = make.reshape(x, [sizes[i] for i in order])
+        merged = rewriter.reshape(x, [sizes[i] for i in order])
         record = TransposeAttributes(perm=tuple([order.index(i) for i in range(len(heads))]))
-        return [make.reshape(make(TRANSPOSE, merged, attributes=record), root.result.shape)]
+        return [rewriter.reshape(rewriter.add(TRANSPOSE, [merged], record), root.result.shape)]
 
 
 def _head(graph: Graph, node: Node, run: Sequence[int]) -> int:

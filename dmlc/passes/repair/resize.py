@@ -14,7 +14,6 @@ from dmlc.ir.dtype import f32, i64
 from dmlc.ops.constant import constant_of
 from dmlc.ops.move import SLICE, SliceAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
-from dmlc.passes.node_maker import Maker
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 
 #: The operands that say how an axis is resized, since opset 11: factors, or the sizes of the result.
@@ -76,22 +75,22 @@ class ResizeOfMergedAxes(Rule[_ResizeMatch]):
         return f"Resize of {match.root.result.type.rank} axes"
 
     def build(self, match: _ResizeMatch, rewriter: Rewriter) -> Sequence[Value]:
-        make, root = Maker(rewriter), match.root
+        root = match.root
         groups = _groups(match)
         resized = sum(x != y for x, y, _ in groups)
         groups = [((), (), 1.0)] * (max(_LEAST_AXES, resized + _AXES_BEFORE) - len(groups)) + groups
-        x = make.reshape(root.operand(0), [product(sizes) for sizes, _, _ in groups])
+        x = rewriter.reshape(root.operand(0), [product(sizes) for sizes, _, _ in groups])
         shape = [product(sizes) for _, sizes, _ in groups]
         if match.operand == _SCALES:
-            how = make.constant(np.array([factor for *_, factor in groups]), f32)
+            how = rewriter.number(np.array([factor for *_, factor in groups]), f32).value
         else:
-            how = make.constant(np.array(shape), i64)
+            how = rewriter.number(np.array(shape), i64).value
         old = root.attributes_as(OpaqueAttributes)
         kept = tuple([pair for pair in old.attributes if pair[0] not in (*_NEWER, "axes")])
         record = replace(old, types=(root.result.type.with_shape(tuple(shape)),), attributes=kept)
-        absent = make.constant(np.array([]), f32) if self.capabilities.opset < _OPTIONAL_SINCE else None
+        absent = rewriter.number(np.array([]), f32).value if self.capabilities.opset < _OPTIONAL_SINCE else None
         operands = [x, absent, *[absent] * (match.operand - _SCALES), how]
-        return [make.reshape(rewriter.add(OPAQUE, operands, record), root.result.shape)]
+        return [rewriter.reshape(rewriter.add(OPAQUE, operands, record), root.result.shape)]
 
 
 class _PolicyMatch(Match, eq=False, kw_only=True):
@@ -136,7 +135,7 @@ class ResizeByOneFactor(Rule[_PolicyMatch]):
 
     def build(self, match: _PolicyMatch, rewriter: Rewriter) -> Sequence[Value]:
         root, old = match.root, match.root.attributes_as(OpaqueAttributes)
-        factors = Maker(rewriter).constant(np.full(len(match.before), match.factor), f32)
+        factors = rewriter.number(np.full(len(match.before), match.factor), f32).value
         record = replace(old, attributes=tuple([pair for pair in old.attributes if pair[0] != _POLICY]))
         return list(rewriter.add_node(OPAQUE, [*root.operands[:_SCALES], factors], record).results)
 
@@ -176,15 +175,15 @@ class FirstOfResized(Rule[_FirstMatch]):
         return "Resize to one element"
 
     def build(self, match: _FirstMatch, rewriter: Rewriter) -> Sequence[Value]:
-        make, root, count = Maker(rewriter), match.root, len(match.axes)
+        root, count = match.root, len(match.axes)
         record = SliceAttributes(starts=(0,) * count, ends=(1,) * count, axes=match.axes, steps=(1,) * count)
-        operands: list[Value | None] = [make(SLICE, root.operand(0), attributes=record), *root.operands[1:]]
+        operands: list[Value | None] = [rewriter.add(SLICE, [root.operand(0)], record), *root.operands[1:]]
         factors = constant_of(_operand(root, _SCALES))
         if factors is not None:
             array, rank = factors.array.copy(), root.operand(0).type.rank
             listed = [axis % rank for axis in attribute_of(root, "axes", tuple(range(rank)))]
             array[[listed.index(axis) for axis in match.axes]] = 1
-            operands[_SCALES] = make.constant(array, f32)
+            operands[_SCALES] = rewriter.number(array, f32).value
         return [rewriter.add(OPAQUE, operands, root.attributes_as(OpaqueAttributes))]
 
 

@@ -45,6 +45,7 @@ from dmlc.ops.move import (
     ReshapeAttributes,
     SplitAttributes,
 )
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.ops.reduce import REDUCE_LOG_SUM, REDUCE_MAX, REDUCE_MEAN, REDUCE_SUM, ReduceAttributes
 from dmlc.passes.layouts import is_unit, ones_between
 from dmlc.targets.capabilities import Capabilities
@@ -209,6 +210,11 @@ class Formulas(ABC):
             return self(op, *operands, attributes=op.attributes(**attributes))
 
         return call
+
+    def onnx(self, op_type: str, type: TensorType, *operands: Written, **attributes: Any) -> Term:
+        """The result, of that type, of an operator of ONNX that the language lacks."""
+        given = tuple(sorted(attributes.items()))
+        return self(OPAQUE, *operands, attributes=OpaqueAttributes(op_type=op_type, types=(type,), attributes=given))
 
     def of(self, value: Value) -> Term:
         """A value of the graph as an expression."""

@@ -27,7 +27,11 @@ from dmlc.passes.repair.empty import (
     reduction_of_nothing,
     scatter_of_nothing,
 )
-from dmlc.passes.repair.foreign import ForeignLogSumExp, ForeignMean, ForeignTruth
+from dmlc.passes.repair.foreign import (
+    exact_mean_of_unknown_rank,
+    shift_log_sum_exp_of_unknown_rank,
+    truth_of_unknown_rank,
+)
 from dmlc.passes.repair.forms import GatherOneNumber, PlainReshape, SliceWithAxes
 from dmlc.passes.repair.gelu import ErfGelu, GeluOperator, TanhGelu
 from dmlc.passes.repair.merged_batch import (
@@ -45,7 +49,7 @@ from dmlc.passes.repair.operators import (
     slices_of_gate,
     tile_by_expand,
 )
-from dmlc.passes.repair.pads import SliceNegativePads
+from dmlc.passes.repair.pads import slice_negative_pads
 from dmlc.passes.repair.quantized import axis_for_blocks, keep_quantization_apart
 from dmlc.passes.repair.rank import MergeBeside, MergeElementwise, MergeTransposed
 from dmlc.passes.repair.reductions import narrow_extreme, reduce_many_axes, shift_log_sum_exp, top_k_by_search
@@ -65,9 +69,9 @@ EMPTY_RULES: Sequence[type[Any]] = (
 #: All rules, in the order in which they are tried at a node.
 RULES: Sequence[type[Any]] = (
     truth_by_comparison,
-    ForeignTruth,
-    ForeignLogSumExp,
-    ForeignMean,
+    truth_of_unknown_rank,
+    shift_log_sum_exp_of_unknown_rank,
+    exact_mean_of_unknown_rank,
     both_bounds,
     power_by_products,
     merge_matmul_batch,
@@ -104,7 +108,7 @@ RULES: Sequence[type[Any]] = (
     shift_log_sum_exp,
     narrow_extreme,
     reduce_many_axes,
-    SliceNegativePads,
+    slice_negative_pads,
     MergeElementwise,
     MergeBeside,
     MergeTransposed,

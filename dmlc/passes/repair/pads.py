@@ -3,77 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
-from dmlc.ir import FOREIGN, Graph, Node, Operation, TensorType, Value
+from dmlc.ir import FOREIGN, Node, TensorType
 from dmlc.ir.dtype import bool_, i64
 from dmlc.ops.constant import constant_of
-from dmlc.ops.move import PAD, SLICE, PadAttributes, SliceAttributes
-from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
-from dmlc.passes.expressions import Formulas
-from dmlc.passes.repair.foreign import OnnxMaker, element_dtype, unsized_type
-from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
+from dmlc.ops.opaque import attribute_of
+from dmlc.passes.expressions import Sketch, Term
+from dmlc.passes.lowering import KEEP, Lowered, lowers
+from dmlc.passes.repair.foreign import element_dtype, unsized_type
+from dmlc.passes.rewrite import Miss
 
 
-class _NegativePadsMatch(Match, eq=False, kw_only=True):
-    """``pads`` are the counts before each of ``axes``, then those after each: all axes where the rank is known."""
-
-    pads: tuple[int, ...]
-    axes: tuple[int, ...]
-
-
-class SliceNegativePads(Rule[_NegativePadsMatch]):
+@lowers(onnx=("Pad",), repairs=("pad-negative", "pad-negative-attribute"))
+def slice_negative_pads(e: Sketch, node: Node, x: Term, *more: Term | None) -> Lowered:
     """A pad of negative counts becomes a slice, and a pad of what is left of the counts.
 
     ONNX Runtime cuts first and then pads what is left, in every mode; so does this.
     """
-
-    name = "slice-negative-pads"
-    optional = False
-    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
-    repairs: ClassVar[tuple[str, ...]] = ("pad-negative", "pad-negative-attribute")
-
-    def match(self, node: Node, graph: Graph) -> _NegativePadsMatch | None:
-        if not is_opaque(node, "Pad") or all(self.capabilities.fault(f, "Pad") is None for f in self.repairs):
-            return None
-        x = node.operands[0]
-        if x is None or element_dtype(x) is None:
-            return None
-        found = _counts_of(node, None if x.type.dtype is FOREIGN else x.type.rank)
-        return (
-            None
-            if found is None or min(found[0], default=0) >= 0
-            else _NegativePadsMatch(node, pads=found[0], axes=found[1])
-        )
-
-    def check(self, match: _NegativePadsMatch, graph: Graph) -> Miss | None:
-        x = match.root.operand(0)
-        if x.type.dtype is FOREIGN:
-            return None
-        for axis, (before, after) in enumerate(_cuts(match.pads)):
-            size = x.shape[axis]
-            if isinstance(size, int) and 0 < before + after > size:
-                return Miss("axis {0} has {1} elements, {2} are cut off", (axis, size, before + after), x)
-        return None
-
-    def describe(self, match: _NegativePadsMatch) -> str:
-        return f"Pad by {list(match.pads)}"
-
-    def build(self, match: _NegativePadsMatch, rewriter: Rewriter) -> Sequence[Value]:
-        root, x, cuts = match.root, match.root.operand(0), _cuts(match.pads)
-        if x.type.dtype is FOREIGN or any(any(cut) and not isinstance(x.shape[a], int) for a, cut in enumerate(cuts)):
-            return [_OpenPad(match, OnnxMaker(rewriter, self.capabilities.opset)).build()]
-        make = rewriter
-        rows = [(axis, *cut) for axis, cut in enumerate(cuts) if any(cut)]
-        record = SliceAttributes(
-            starts=tuple([before for _, before, _ in rows]),
-            ends=tuple([x.shape[axis] - after for axis, _, after in rows]),
-            axes=tuple([axis for axis, _, _ in rows]),
-            steps=(1,) * len(rows),
-        )
-        left = make.add(SLICE, [x], record)
-        pads = tuple([max(count, 0) for count in match.pads])
-        return [_padded(make, root, left, pads) if any(pads) else left]
+    faults = [e.target.fault(fault, "Pad") for fault in ("pad-negative", "pad-negative-attribute")]
+    if not any(faults) or element_dtype(x.value) is None:
+        return KEEP
+    found = _counts_of(node, None if x.dtype is FOREIGN else x.rank)
+    if found is None or min(found[0], default=0) >= 0:
+        return KEEP
+    pads, axes = found
+    cuts, left = _cuts(pads), tuple([max(count, 0) for count in pads])
+    if x.dtype is FOREIGN:
+        return _OpenPad(e, node, more, axes, cuts, left).pad(x)
+    for axis, (before, after) in enumerate(cuts):
+        size = x.shape[axis]
+        if isinstance(size, int) and 0 < before + after > size:
+            return Miss("axis {0} has {1} elements, {2} are cut off", (axis, size, before + after), x.value)
+    rows = [(axis, *cut) for axis, cut in enumerate(cuts) if any(cut)]
+    if not all(isinstance(x.shape[axis], int) for axis, _, _ in rows):
+        return _OpenPad(e, node, more, axes, cuts, left).pad(x)
+    rest = e.slice(
+        x,
+        starts=tuple([before for _, before, _ in rows]),
+        ends=tuple([x.shape[axis] - after for axis, _, after in rows]),
+        axes=tuple([axis for axis, _, _ in rows]),
+        steps=(1,) * len(rows),
+    )
+    return _padded(e, node, rest, left, more) if any(left) else rest
 
 
 class _OpenPad:
@@ -83,52 +54,58 @@ class _OpenPad:
     there was, and then ONNX Runtime cuts what was padded. Otherwise the slice comes first.
     """
 
-    def __init__(self, match: _NegativePadsMatch, make: OnnxMaker) -> None:
-        self.root, self.axes, self.make = match.root, match.axes, make
-        self.cuts = _cuts(match.pads)
-        self.pads = tuple([max(count, 0) for count in match.pads])
+    def __init__(
+        self,
+        e: Sketch,
+        node: Node,
+        more: Sequence[Term | None],
+        axes: Sequence[int],
+        cuts: Sequence[tuple[int, int]],
+        pads: tuple[int, ...],
+    ) -> None:
+        self.e, self.node, self.more, self.axes, self.cuts, self.pads = e, node, more, axes, cuts, pads
 
-    def build(self) -> Value:
+    def pad(self, x: Term) -> Term:
         half = len(self.axes)
         grows = [self.pads[i] + self.pads[i + half] for i in range(half)]
         shrinks = [before + after for before, after in self.cuts]
-        x, out = self.root.operand(0), self.root.result.type
+        out = self.node.result.type
         if not any(grows):
             return self._slice(x, out)
-        mode = attribute_of(self.root, "mode", "constant")
+        mode = attribute_of(self.node, "mode", "constant")
         if mode == "constant" and any(a and b for a, b in zip(grows, shrinks, strict=True)):
             return self._slice(self._pad(x, self._between(x, grows)), out)
         return self._pad(self._slice(x, self._between(x, [-count for count in shrinks])), out)
 
-    def _between(self, x: Value, changes: Sequence[int]) -> TensorType:
-        dtype = element_dtype(x)
+    def _between(self, x: Term, changes: Sequence[int]) -> TensorType:
+        dtype = element_dtype(x.value)
         assert dtype is not None
-        if x.type.dtype is FOREIGN:
+        if x.dtype is FOREIGN:
             return unsized_type(dtype)
         return x.type.with_shape(tuple([size + change for size, change in zip(x.shape, changes, strict=True)]))
 
-    def _slice(self, x: Value, type: TensorType) -> Value:
+    def _slice(self, x: Term, type: TensorType) -> Term:
         rows = [(axis, *cut) for axis, cut in zip(self.axes, self.cuts, strict=True) if any(cut)]
         lists = {
             "starts": tuple([before for _, before, _ in rows]),
             "ends": tuple([-after if after else _END for _, _, after in rows]),
             "axes": tuple([axis for axis, _, _ in rows]),
         }
-        if self.make.opset < 10:
-            return self.make("Slice", type, x, **lists)
-        return self.make("Slice", type, x, *[self.make.constant(numbers, i64) for numbers in lists.values()])
+        if self.e.target.opset < 10:
+            return self.e.onnx("Slice", type, x, **lists)
+        return self.e.onnx("Slice", type, x, *[self.e.number(numbers, i64) for numbers in lists.values()])
 
-    def _pad(self, x: Value, type: TensorType) -> Value:
-        mode, filled = attribute_of(self.root, "mode", "constant"), attribute_of(self.root, "value", 0.0)
-        if self.make.opset < 11:
-            return self.make("Pad", type, x, mode=mode, pads=self.pads, value=filled)
-        is_whole = self.root.operand(0).type.dtype is not FOREIGN  # then the counts are for all axes by now
-        more = list(self.root.operands[2 : 3 if is_whole else None])
+    def _pad(self, x: Term, type: TensorType) -> Term:
+        mode, filled = attribute_of(self.node, "mode", "constant"), attribute_of(self.node, "value", 0.0)
+        if self.e.target.opset < 11:
+            return self.e.onnx("Pad", type, x, mode=mode, pads=self.pads, value=filled)
+        is_whole = self.node.operand(0).type.dtype is not FOREIGN  # then the counts are for all axes by now
+        more = list(self.more[1 : 2 if is_whole else None])
         if filled:
-            dtype = element_dtype(x)
+            dtype = element_dtype(x.value)
             assert dtype is not None
-            more = [self.make.constant(filled, dtype)]
-        return self.make("Pad", type, x, self.make.constant(self.pads, i64), *more, mode=mode)
+            more = [self.e.number(filled, dtype)]
+        return self.e.onnx("Pad", type, x, self.e.number(self.pads, i64), *more, mode=mode)
 
 
 #: The end of every axis.
@@ -166,14 +143,13 @@ def _cuts(pads: tuple[int, ...]) -> list[tuple[int, int]]:
     return [(max(-pads[i], 0), max(-pads[i + rank], 0)) for i in range(rank)]
 
 
-def _padded(make: Formulas, root: Node, left: Value, pads: tuple[int, ...]) -> Value:
-    """Pad the rest of the operand, in the mode and with the value of the root."""
-    mode, value = str(attribute_of(root, "mode", "constant")), root.operands[2] if len(root.operands) > 2 else None
-    number = constant_of(value)
+def _padded(e: Sketch, node: Node, left: Term, pads: tuple[int, ...], more: Sequence[Term | None]) -> Term:
+    """Pad the rest of the operand, in the mode and with the value of the node."""
+    mode, value = str(attribute_of(node, "mode", "constant")), more[1] if len(more) > 1 else None
+    number = None if value is None else value.data
     if mode == "constant" and (value is None or (number is not None and number.size == 1)):
-        filled = attribute_of(root, "value", 0.0) if number is None else number.array.item()
-        if not left.type.dtype.is_float:
-            filled = bool(filled) if left.type.dtype is bool_ else int(filled)
-        return make.add(PAD, [left], PadAttributes(pads=pads, value=filled))
-    record = OpaqueAttributes(op_type="Pad", types=(root.result.type,), attributes=(("mode", mode),))
-    return make.add(OPAQUE, [left, make.number(pads, i64).value, value], record)
+        filled = attribute_of(node, "value", 0.0) if number is None else number.array.item()
+        if not left.dtype.is_float:
+            filled = bool(filled) if left.dtype is bool_ else int(filled)
+        return e.pad(left, pads=pads, value=filled)
+    return e.onnx("Pad", node.result.type, left, e.number(pads, i64), value, mode=mode)

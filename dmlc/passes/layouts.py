@@ -75,3 +75,19 @@ def plainest(graph: Graph, shape: Shape, target: Shape) -> Shape:
         if found * others == total and is_told:
             return (*target[:axis], found, *target[axis + 1 :])
     return target
+
+
+def groups(axes: Sequence[int]) -> list[tuple[int, int]]:
+    """Sorted axes as runs of neighbours: (first, last + 1) of each."""
+    out: list[tuple[int, int]] = []
+    for axis in axes:
+        if out and out[-1][1] == axis:
+            out[-1] = (out[-1][0], axis + 1)
+        else:
+            out.append((axis, axis + 1))
+    return out
+
+
+def around(shape: Sequence[Dim], first: int, last: int) -> tuple[Dim, Dim, Dim]:
+    """Return the number of elements before, within and after the axes ``first`` to before ``last``."""
+    return product(shape[:first]), product(shape[first:last]), product(shape[last:])

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from dmlc.ir import DType, Operation, Value
+from dmlc.ir import Operation
 from dmlc.ops.normalize import SOFTMAX
 from dmlc.ops.reduce import REDUCE_L1, REDUCE_L2, ReduceAttributes, Reduction
 from dmlc.passes.expressions import Formulas, Sketch, Term
-from dmlc.passes.node_maker import Maker
-
-
-def accumulated(make: Maker, x: Value, compute: Callable[[Value], Value], dtype: DType | None = None) -> Value:
-    """Compute in the accumulation dtype of ``x``; the result is a ``dtype`` (default: the dtype of ``x``)."""
-    own = x.type.dtype
-    return make.cast(compute(make.cast(x, own.accumulator)), dtype or own)
 
 
 def softmax(e: Sketch, op: Operation, x: Term, axes: Sequence[int]) -> Term:

@@ -34,9 +34,8 @@ from dmlc.passes.choose_lowering.reduce import (
     why_not_in_parts,
 )
 from dmlc.passes.choose_lowering.view import after, view_of
-from dmlc.passes.layouts import is_unit
+from dmlc.passes.layouts import groups, is_unit
 from dmlc.passes.manager import REASSOCIATES
-from dmlc.passes.node_maker import groups
 from dmlc.passes.primitives import log_sum_exp, softmax, total_in_parts
 
 _SOFTMAXES: tuple[Operation, ...] = (SOFTMAX, LOG_SOFTMAX)

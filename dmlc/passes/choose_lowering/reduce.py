@@ -16,9 +16,8 @@ from dmlc.ops.matmul import MATMUL
 from dmlc.ops.reduce import EXTREMES, REDUCE_MAX, REDUCE_MEAN, REDUCE_MIN, REDUCE_SUM, ReduceAttributes
 from dmlc.passes.choose_lowering.plan import Cheapest, Lowered, Plan, Sizes, Sketch, Standing, Step, Term, Work
 from dmlc.passes.choose_lowering.view import CACHED, View, divisor_near, in_pieces, spread, view_of
-from dmlc.passes.layouts import is_unit, ones_between
+from dmlc.passes.layouts import groups, is_unit, ones_between
 from dmlc.passes.manager import EXACT, REASSOCIATES
-from dmlc.passes.node_maker import groups
 from dmlc.targets.capabilities import Capabilities
 
 ROOTS = (REDUCE_SUM, REDUCE_MEAN, REDUCE_MAX, REDUCE_MIN)

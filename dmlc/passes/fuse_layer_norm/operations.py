@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from dmlc.ir import Graph, Node, Operation, Value
-from dmlc.ops.binary import ADD, SUB
+from dmlc.ops.binary import SUB
 from dmlc.ops.normalize import LAYER_NORM, MEAN_VARIANCE_NORM, RMS_NORM, MeanVarianceAttributes, NormAttributes
 from dmlc.ops.reduce import REDUCE_MEAN, ReduceAttributes
 from dmlc.passes.fuse_layer_norm.core import NormMatch, NormRule, build_norm, why_no_norm
 from dmlc.passes.manager import REASSOCIATES
-from dmlc.passes.node_maker import Maker
-from dmlc.passes.primitives import accumulated
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 
 
@@ -57,12 +55,10 @@ class MeanVarianceNorm(NormRule):
     def build(self, match: NormMatch, rewriter: Rewriter) -> Sequence[Value]:
         if match.op is not RMS_NORM:
             return [build_norm(match, rewriter)]
-
-        def compute(x: Value) -> Value:
-            match.x, match.dtype = centred(rewriter, x, match.axes), x.type.dtype
-            return build_norm(match, rewriter)
-
-        return [accumulated(Maker(rewriter), match.x, compute)]
+        own = match.x.type.dtype
+        x = rewriter.cast(match.x, own.accumulator)
+        match.x, match.dtype = centred(rewriter, x, match.axes), x.type.dtype
+        return [rewriter.cast(build_norm(match, rewriter), own)]
 
 
 class LayerNormByRms(Rule[Match]):
@@ -86,15 +82,11 @@ class LayerNormByRms(Rule[Match]):
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         root = match.root
-        a, x, bias = root.attributes_as(NormAttributes), root.operand("x"), root.operands[2:]
-        make = Maker(rewriter)
-
-        def compute(x: Value) -> Value:
-            data, dtype = centred(rewriter, x, tuple(range(a.axis, x.type.rank))), x.type.dtype
-            out = make(RMS_NORM, data, make.cast(root.operand("scale"), dtype), attributes=a)
-            return make(ADD, out, make.cast(bias[0], dtype)) if bias and bias[0] is not None else out
-
-        return [accumulated(make, x, compute)]
+        a, own = root.attributes_as(NormAttributes), root.operand("x").type.dtype
+        x, scale, *bias = (rewriter.cast(v, own.accumulator) for v in root.operands if v is not None)
+        data = centred(rewriter, x, tuple(range(a.axis, x.type.rank)))
+        out = rewriter(RMS_NORM, data, scale, attributes=a)
+        return [(out + bias[0] if bias else out).cast(own).value]
 
 
 def centred(rewriter: Rewriter, x: Value, axes: tuple[int, ...]) -> Value:

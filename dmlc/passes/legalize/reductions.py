@@ -25,9 +25,9 @@ from dmlc.ops.reduce import (
 )
 from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, TOP_K, HardmaxAttributes
 from dmlc.passes.expressions import Sketch, Term
+from dmlc.passes.layouts import around, groups
 from dmlc.passes.legalize.widen import NARROW, is_for_cpu, is_of_program, is_promised_for_cpu
 from dmlc.passes.lowering import KEEP, Lowered, NodeRule, lowers
-from dmlc.passes.node_maker import around, groups
 
 
 def _axes(node: Node) -> tuple[int, ...]:

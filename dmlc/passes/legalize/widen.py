@@ -14,7 +14,6 @@ from dmlc.ops.index import GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS, GatherAttr
 from dmlc.ops.move import PadAttributes
 from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.lowering import KEEP, Lowered, LoweredNode, NodeRule, lowers
-from dmlc.passes.node_maker import dtype_of
 from dmlc.targets.needed_kernels import NEEDS, Need
 
 #: From here on a lower opset takes what a higher one does, but for types that the language lacks.
@@ -38,7 +37,7 @@ def is_promised(rule: Any, node: Node, graph: Graph) -> bool:
 def is_for_cpu(rule: Any, node: Node, graph: Graph) -> bool:
     """The same for what ONNX Runtime's CPU provider lacks or computes wrongly: a node that the execution provider
     computes stays where the CPU need not run it."""
-    return is_of_program(rule, node, graph) and not rule.capabilities.is_native(node.op, dtype_of(node))
+    return is_of_program(rule, node, graph) and not rule.capabilities.is_native(node.op, node.operand(0).type.dtype)
 
 
 def is_promised_for_cpu(rule: Any, node: Node, graph: Graph) -> bool:

@@ -19,7 +19,6 @@ from dmlc.ops.elementwise import ERF, GELU, NEG, TANH, GeluAttributes
 from dmlc.ops.node_name import title_of
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
-from dmlc.passes.node_maker import Maker, composed_of
 from dmlc.passes.normal_form import Form, Forms, number, plus, power, quotient, times
 from dmlc.passes.patterns import scalar_of
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
@@ -139,10 +138,7 @@ class ErfGelu(GeluRule):
 
     def build(self, match: GeluMatch, rewriter: Rewriter) -> Sequence[Value]:
         gelu = own_gelu(rewriter, match.x)
-        if match.factor == 1:
-            return [gelu]
-        make = Maker(rewriter)
-        return [make(MUL, gelu, make.constant(match.factor, gelu.type.dtype))]
+        return [gelu if match.factor == 1 else (rewriter.of(gelu) * match.factor).value]
 
 
 class TanhGelu(GeluRule):
@@ -183,12 +179,11 @@ class GeluOperator(Rule[Match]):
         return title_of(match.root)
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        root, make = match.root, Maker(rewriter)
-        x = root.operand(0)
+        root, x = match.root, match.root.operand(0)
         if _is_erf_form(root):
             return [own_gelu(rewriter, x)]
         if len(root.operands) > 1 and root.operands[1] is not None:
-            x = make(ADD, x, make.reshape(root.operands[1], x.shape[-1:]))
+            x = rewriter.add(ADD, [x, rewriter.reshape(root.operands[1], x.shape[-1:])])
         return [tanh_gelu(rewriter, x, self.capabilities)]
 
 
@@ -207,7 +202,7 @@ def tanh_gelu(rewriter: Rewriter, x: Value, capabilities: Capabilities) -> Value
     """GELU's tanh form: ONNX Runtime's own operator, or as the declaration of ``gelu`` writes it."""
     if _has_fast_gelu(capabilities, x.type.dtype):
         return rewriter.add(OPAQUE, [x], OpaqueAttributes(op_type="FastGelu", domain=MICROSOFT, types=(x.type,)))
-    return composed_of(Maker(rewriter), GELU, x, GeluAttributes(approximate="tanh"))
+    return rewriter.composed(GELU, rewriter.of(x), GeluAttributes(approximate="tanh")).value
 
 
 def _has_gelu(capabilities: Capabilities, dtype: DType) -> bool:

@@ -25,7 +25,6 @@ from dmlc.passes.choose_lowering.plan import judged
 from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.lowering import KEEP, Lowered, NodeRule, lowers
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
-from dmlc.passes.node_maker import dtype_of
 from dmlc.passes.primitives import log_sum_exp
 from dmlc.passes.rewrite import Match, Miss
 from dmlc.targets import dispatch_cost, dispatch_row, dispatches
@@ -188,13 +187,13 @@ def _top_k(node: Node, size: int) -> _TopKWork:
     a = node.attributes_as(TopKAttributes)
     one, two = [dispatches("TopK", (rows, size), [1]) for rows in (1, 2)]
     assert isinstance(one, int) and isinstance(two, int)
-    element = dtype_of(node).numpy.itemsize
+    element = node.operand(0).type.dtype.numpy.itemsize
     return _TopKWork(2 * one - two, (size + int(str(a.k))) * element + 8 * int(str(a.k)), two - one)
 
 
 def _searches(node: Node, size: int) -> _TopKWork:
     """Return the work of the nodes that ``build`` makes, one dispatch each; indices have 8 bytes."""
-    a, element = node.attributes_as(TopKAttributes), dtype_of(node).numpy.itemsize
+    a, element = node.attributes_as(TopKAttributes), node.operand(0).type.dtype.numpy.itemsize
     k = int(str(a.k))
     values, indices = [bool(v.uses) for v in node.results]
     count = k + 4 * (k - 1) + 3 * (k * (k - 1) // 2) + (k > 1) + values + (indices and a.dtype is not i64)

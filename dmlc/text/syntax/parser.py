@@ -39,17 +39,13 @@ def parse(source: Source, limits: Limits = DEFAULTS) -> Program:
 
 def lex(source: Source, limits: Limits = DEFAULTS) -> Lexed:
     """The tokens of a program. Raises ``DmlcError`` E01 where it is too long, nests too deep or holds nothing."""
-    _check_size(source, limits)
+    size = sum(map(len, source.lines)) + len(source.lines) - 1
+    if size > limits.text_bytes:
+        raise limits.passed("text_bytes", f"{source.name} has", size, instead=_INSTEAD)
     lexed = tokenize(source, _patterns(), limits)
     if not lexed.tokens and not lexed.problems:
         raise fail(codes.EMPTY, "the program is empty", help="write a model: model m(x: f32[3]) -> (y) { ... }")
     return lexed
-
-
-def _check_size(source: Source, limits: Limits) -> None:
-    size = sum(map(len, source.lines)) + len(source.lines) - 1
-    if size > limits.text_bytes:
-        raise limits.passed("text_bytes", f"{source.name} has", size, instead=_INSTEAD)
 
 
 @deep()
@@ -231,24 +227,20 @@ def decode(name: str, data: bytes, limits: Limits = DEFAULTS) -> Source:
     The text is UTF-8, with or without a byte order mark. Raises ``DmlcError`` E01 if it is not, or if it is too long.
     """
     with naming(name):
-        return _decoded(name, data, limits)
-
-
-def _decoded(name: str, data: bytes, limits: Limits) -> Source:
-    if len(data) > limits.text_bytes:
-        raise limits.passed("text_bytes", f"{name} has", len(data), instead=_INSTEAD)
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise fail(codes.NOT_TEXT, f"{name} is UTF-16 text", help="save it as UTF-8")
-    if b"\0" in data:
-        raise fail(codes.NOT_TEXT, f"{name} is not a program but a binary file", help="a program is UTF-8 text")
-    try:
-        return Source(name, data.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        before = error.object[: error.start].decode("utf-8", "replace").split("\n")
-        shown = Source(name, error.object.decode("utf-8", "replace"))
-        line, column = len(before), len(before[-1]) + 1
-        label = Label(Span(shown, line, column, line, column + 1), f"byte 0x{error.object[error.start]:02x}")
-        raise fail(codes.NOT_TEXT, f"{name} is not UTF-8 text", label, help="save it as UTF-8") from None
+        if len(data) > limits.text_bytes:
+            raise limits.passed("text_bytes", f"{name} has", len(data), instead=_INSTEAD)
+        if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            raise fail(codes.NOT_TEXT, f"{name} is UTF-16 text", help="save it as UTF-8")
+        if b"\0" in data:
+            raise fail(codes.NOT_TEXT, f"{name} is not a program but a binary file", help="a program is UTF-8 text")
+        try:
+            return Source(name, data.decode("utf-8-sig"))
+        except UnicodeDecodeError as error:
+            before = error.object[: error.start].decode("utf-8", "replace").split("\n")
+            shown = Source(name, error.object.decode("utf-8", "replace"))
+            line, column = len(before), len(before[-1]) + 1
+            label = Label(Span(shown, line, column, line, column + 1), f"byte 0x{error.object[error.start]:02x}")
+            raise fail(codes.NOT_TEXT, f"{name} is not UTF-8 text", label, help="save it as UTF-8") from None
 
 
 # --- many diagnostics

@@ -62,16 +62,16 @@ COMMANDS = [
     *("fmt SRC --check", "fmt SRC --diff", "fmt head.dml layout.dml names.dml --check", "fmt layout.dml"),
     *(
         "verify SRC --inputs 2",
-        "verify a.onnx b.onnx",
-        "verify a.onnx b.onnx --locate",
-        "verify a.onnx a.onnx --locate",
+        "verify a.onnx b.onnx --inputs 2",
+        "verify a.onnx b.onnx --locate --inputs 2",
+        "verify a.onnx a.onnx --locate --inputs 2",
     ),
     *("diff SRC a.onnx", "diff a.onnx b.onnx", "diff head.dml half.dml"),
     *("bisect a.onnx --backend cpu --inputs 2", "bisect a.onnx --against b.onnx --inputs 2", "bisect SRC --inputs 2"),
     *(
         "repro a.onnx --against b.onnx --inputs 2 -o bug.zip",
         "repro a.onnx --inputs 2 -o bug.zip",
-        "repro SRC -o r.zip",
+        "repro SRC --inputs 2 -o r.zip",
     ),
     *("decompose SRC -o d.onnx", "decompose a.onnx --ops Softmax", "decompose a.onnx --ops Conv", "decompose --list"),
     *("decompose diagonal.onnx --ops Einsum", "check head.dml a.onnx names.dml missing.dml x.npy"),
@@ -189,7 +189,7 @@ def test_every_declared_field_is_printed(call: Call) -> None:
         ],
         "graph": ["head.dml -o g.svg"],
         "report": ["head.dml -o r.html"],
-        "verify": ["a.onnx b.onnx --locate"],
+        "verify": ["a.onnx b.onnx --locate --inputs 2"],
         "repro": ["a.onnx --against b.onnx --inputs 2 -o bug.zip"],
     }
     unseen = set()
@@ -226,7 +226,8 @@ def records(value: Any, schema: dict[str, Any], root: dict[str, Any]) -> Iterato
 
 
 @pytest.mark.parametrize(
-    "command", ["check head.dml", "verify a.onnx b.onnx --locate", "diff a.onnx b.onnx", "check names.dml", "doctor"]
+    "command",
+    ["check head.dml", "verify a.onnx b.onnx --locate --inputs 2", "diff a.onnx b.onnx", "check names.dml", "doctor"],
 )
 def test_a_field_that_is_not_declared_fails(command: str, call: Call) -> None:
     found = call(command)
@@ -241,7 +242,9 @@ def test_a_field_that_is_not_declared_fails(command: str, call: Call) -> None:
     assert validator.is_valid(found)
 
 
-@pytest.mark.parametrize("command", ["check head.dml", "verify a.onnx b.onnx", "diff a.onnx b.onnx", "run names.dml"])
+@pytest.mark.parametrize(
+    "command", ["check head.dml", "verify a.onnx b.onnx --inputs 2", "diff a.onnx b.onnx", "run names.dml"]
+)
 def test_a_field_that_is_missing_fails(command: str, call: Call) -> None:
     found = call(command)
     validator = Draft202012Validator(schema_of(found["command"]))

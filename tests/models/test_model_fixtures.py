@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import zlib
 
 import onnx
 import pytest
@@ -22,10 +23,11 @@ COUNTS = {"whole": 38, "patterns": 136, "torch": 35}
 
 
 def test_fixture_compiles_to_a_valid_model_with_the_same_numbers(compiled: CompiledFixture) -> None:
-    """For two targets a small model of a pattern. The same model for two targets is compared once.
+    """For ``directml`` and ``cpu``, and for ``onnx`` every third of the whole models. The same model for two targets is
+    compared once.
 
-    A pickled runner gives the numbers too, and the report on the model as it is, with sizes left open, knows the type
-    of each operand.
+    For every fourth a pickled runner gives the numbers too. The report on the model as it is, with sizes left open,
+    knows the type of each operand.
     """
     if compiled.path.stem == "chain_int_overflow" and ONNX_RUNTIME < (1, 27):
         pytest.skip("before 1.27 the sums of ONNX Runtime wrap, and the fixture's stop at the ends of their type")
@@ -35,7 +37,8 @@ def test_fixture_compiles_to_a_valid_model_with_the_same_numbers(compiled: Compi
     assert told, "a fixture has a case"
     wrong: dict[str, object] = {}
     compared: set[bytes] = set()
-    for target in TARGETS[:2] if compiled.path.parent.name == "patterns" else TARGETS:
+    turn = zlib.crc32(compiled.path.stem.encode())
+    for target in TARGETS[:2] if compiled.path.parent.name == "patterns" or turn % 3 else TARGETS:
         program = compiled.program(target)
         program.require_sound()
         wrong[f"{target}: more nodes"] = added_nodes(compiled.source, program)
@@ -50,10 +53,11 @@ def test_fixture_compiles_to_a_valid_model_with_the_same_numbers(compiled: Compi
         for number, (feeds, expected) in enumerate(told):
             wrong[f"{target}: case {number}"] = differences(expected, run(found, feeds))
     feeds, expected = told[0]
-    runner = pickle.loads(pickle.dumps(compiled.program("cpu").runner(threads=1)))
-    wrong["pickled"] = differences(expected, runner.run(feeds))
-    (name,) = list(expected)[:1]
-    wrong["pickled, one output"] = differences({name: expected[name]}, runner.run(feeds, outputs=[name]))
+    if turn % 4 == 0:
+        runner = pickle.loads(pickle.dumps(compiled.program("cpu").runner(threads=1)))
+        wrong["pickled"] = differences(expected, runner.run(feeds))
+        (name,) = list(expected)[:1]
+        wrong["pickled, one output"] = differences({name: expected[name]}, runner.run(feeds, outputs=[name]))
     report = placement(compiled.source, load_target("directml"))
     wrong["unknown"] = [f"{node.op} {node.name}: {node.why}" for node in report.nodes if node.where == "unknown"]
     assert {what: found for what, found in wrong.items() if found} == {}

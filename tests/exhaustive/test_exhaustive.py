@@ -9,7 +9,7 @@ from tests.rows import each_row
 from tools.exhaustive.selection_cases import Case, cases, problems, rows, weak_orderings, with_dtypes
 
 OPS = ("argmax", "argmin", "top_k", "hardmax")
-SAMPLE = [case for op in OPS for case in random.Random(7).sample(list(with_dtypes(cases((op,)), 1)), 3)]
+SAMPLE = [case for op in OPS for case in random.Random(op).sample(list(with_dtypes(cases((op,)), 1)), 2)]
 
 
 @pytest.mark.parametrize("case", SAMPLE, ids=str)

@@ -12,7 +12,7 @@ from tools.onnx_comparison import Comparison, fixtures, generated, node_tests
 SOURCES: dict[str, Callable[[], Iterable[tuple[str, ModelProto]]]] = {
     "node tests": node_tests,
     "fixtures": fixtures,
-    "generated": lambda: generated(range(100)),
+    "generated": lambda: generated(range(50)),
 }
 #: Values of node tests, by operator, of which ONNX knows more. It believes the declared shapes of the items of a fed
 #: sequence or optional, which no runtime checks. It types a Split that cannot run, in a branch that is not taken. It

@@ -32,7 +32,7 @@ from dmlc.passes.repair.foreign import (
     shift_log_sum_exp_of_unknown_rank,
     truth_of_unknown_rank,
 )
-from dmlc.passes.repair.forms import GatherOneNumber, PlainReshape, SliceWithAxes
+from dmlc.passes.repair.forms import gather_one_number, plain_reshape, slice_with_axes
 from dmlc.passes.repair.gelu import ErfGelu, GeluOperator, TanhGelu
 from dmlc.passes.repair.merged_batch import (
     merge_lrn_axes,
@@ -53,7 +53,7 @@ from dmlc.passes.repair.pads import slice_negative_pads
 from dmlc.passes.repair.quantized import axis_for_blocks, keep_quantization_apart
 from dmlc.passes.repair.rank import MergeBeside, MergeElementwise, MergeTransposed
 from dmlc.passes.repair.reductions import narrow_extreme, reduce_many_axes, shift_log_sum_exp, top_k_by_search
-from dmlc.passes.repair.resize import FirstOfResized, ResizeByOneFactor, ResizeOfMergedAxes
+from dmlc.passes.repair.resize import first_of_resized, merge_resize_axes, resize_by_one_factor
 from dmlc.passes.repair.transposed import explicit_transposed_pads
 from dmlc.passes.rewrite import RewritePass, Rule, rewrite
 
@@ -82,18 +82,18 @@ RULES: Sequence[type[Any]] = (
     lp_norm_in_parts,
     merge_trilu_batch,
     merge_lrn_axes,
-    FirstOfResized,
-    ResizeByOneFactor,
-    ResizeOfMergedAxes,
+    first_of_resized,
+    resize_by_one_factor,
+    merge_resize_axes,
     plain_skip_norm,
     slices_of_gate,
     explicit_zero_points,
     explicit_transposed_pads,
     keep_quantization_apart,
     axis_for_blocks,
-    PlainReshape,
-    SliceWithAxes,
-    GatherOneNumber,
+    plain_reshape,
+    slice_with_axes,
+    gather_one_number,
     DropUnusedResult,
     *EMPTY_RULES,
     spell_ellipsis,

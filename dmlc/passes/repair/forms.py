@@ -3,48 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any
 
 from msgspec.structs import replace
 
-from dmlc.ir import FOREIGN, Graph, Node, Operation, Value
+from dmlc.ir import FOREIGN, Graph, Node
 from dmlc.ir.dtype import i64
-from dmlc.ops.move import RESHAPE, SLICE, SliceAttributes
-from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, is_opaque
-from dmlc.passes.rewrite import Match, Rewriter, Rule
+from dmlc.ops.move import RESHAPE, SLICE
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
+from dmlc.passes.expressions import Sketch, Term
+from dmlc.passes.lowering import KEEP, Lowered, lowers
 
 #: Operands of Slice that are axes and steps.
 _AXES, _STEPS = 3, 4
 
 
-class PlainReshape(Rule[Match]):
+def _is_from(rule: Any, node: Node, graph: Graph) -> bool:
+    """Return whether a model has the node as ONNX's operator of that name."""
+    if node.origin is None:
+        return False
+    proto = node.origin.proto
+    return proto.domain in ("", "ai.onnx") and proto.op_type in rule.onnx
+
+
+@lowers(RESHAPE, onnx=("Reshape",), offered=_is_from, repairs=("reshape-allowzero",))
+def plain_reshape(e: Sketch, node: Node, *operands: Term | None) -> Lowered:
     """A Reshape whose shape has a -1 loses allowzero, which says nothing there: ONNX has no 0 next to a -1."""
-
-    name = "plain-reshape"
-    optional = False
-    roots: ClassVar[tuple[Operation, ...]] = (RESHAPE, OPAQUE)
-    repairs: ClassVar[tuple[str, ...]] = ("reshape-allowzero",)
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        (failure,) = self.repairs
-        if node.origin is None or self.capabilities.fault(failure, "Reshape") is None:
-            return None
-        proto = node.origin.proto
-        if proto.op_type != "Reshape" or proto.domain not in ("", "ai.onnx"):
-            return None
-        is_kept = any(attribute.name == "allowzero" and attribute.i for attribute in proto.attribute)
-        return Match(node) if is_kept and -1 in _shape_of(node) else None
-
-    def describe(self, match: Match) -> str:
-        return "allowzero of Reshape"
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        root = match.root
-        if root.op is RESHAPE:
-            return [rewriter.add(RESHAPE, root.operands, root.attributes)]
-        a = root.attributes_as(OpaqueAttributes)
-        kept = tuple([pair for pair in a.attributes if pair[0] != "allowzero"])
-        return [rewriter.add(OPAQUE, root.operands, replace(a, attributes=kept))]
+    if e.target.fault("reshape-allowzero", "Reshape") is None:
+        return KEEP
+    is_kept = any(attribute.name == "allowzero" and attribute.i for attribute in node.origin.proto.attribute)
+    if not is_kept or -1 not in _shape_of(node):
+        return KEEP
+    if node.op is RESHAPE:
+        return e.again(node)
+    a = node.attributes_as(OpaqueAttributes)
+    kept = tuple([pair for pair in a.attributes if pair[0] != "allowzero"])
+    return e(OPAQUE, *operands, attributes=replace(a, attributes=kept))
 
 
 def _shape_of(node: Node) -> Sequence[int]:
@@ -56,36 +50,19 @@ def _shape_of(node: Node) -> Sequence[int]:
     return () if array is None else array.ravel().tolist()
 
 
-class SliceWithAxes(Rule[Match]):
+@lowers(SLICE, onnx=("Slice",), offered=_is_from, repairs=("slice-steps",))
+def slice_with_axes(e: Sketch, node: Node, *operands: Term | None) -> Lowered:
     """A Slice with steps and without axes gets its axes: the first ones, as many as it has starts."""
-
-    name = "slice-with-axes"
-    optional = False
-    roots: ClassVar[tuple[Operation, ...]] = (SLICE, OPAQUE)
-    repairs: ClassVar[tuple[str, ...]] = ("slice-steps",)
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        (failure,) = self.repairs
-        if node.origin is None or self.capabilities.fault(failure, "Slice") is None:
-            return None
-        proto = node.origin.proto
-        if proto.op_type != "Slice" or proto.domain not in ("", "ai.onnx"):
-            return None
-        names = [*proto.input, *[""] * (_STEPS + 1)]
-        if names[_AXES] or not names[_STEPS]:
-            return None
-        return Match(node) if node.op is SLICE or _count(node) is not None else None
-
-    def describe(self, match: Match) -> str:
-        return "Slice without axes"
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        root = match.root
-        if root.op is SLICE:
-            return [rewriter.add(SLICE, root.operands, root.attributes_as(SliceAttributes))]
-        axes = rewriter.number(list(range(_count(root) or 0)), i64).value
-        operands = [*root.operands[:_AXES], axes, *root.operands[_STEPS:]]
-        return [rewriter.add(OPAQUE, operands, root.attributes_as(OpaqueAttributes))]
+    names = [*node.origin.proto.input, *[""] * (_STEPS + 1)]
+    if e.target.fault("slice-steps", "Slice") is None or names[_AXES] or not names[_STEPS]:
+        return KEEP
+    if node.op is SLICE:
+        return e.again(node)
+    count = _count(node)
+    if count is None:
+        return KEEP
+    axes = e.number(list(range(count)), i64)
+    return e(OPAQUE, *operands[:_AXES], axes, *operands[_STEPS:], attributes=node.attributes)
 
 
 def _count(node: Node) -> int | None:
@@ -94,29 +71,13 @@ def _count(node: Node) -> int | None:
     return next((size for size in sizes if isinstance(size, int)), None)
 
 
-class GatherOneNumber(Rule[Match]):
+@lowers(onnx=("GatherND",), repairs=("gather-nd-number",))
+def gather_one_number(e: Sketch, node: Node, x: Term, indices: Term) -> Lowered:
     """A GatherND whose result is one number takes its indices as a row, and its result has an axis until a reshape."""
-
-    name = "gather-one-number"
-    optional = False
-    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
-    repairs: ClassVar[tuple[str, ...]] = ("gather-nd-number",)
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        (failure,) = self.repairs
-        if not is_opaque(node, "GatherND") or self.capabilities.fault(failure, "GatherND") is None:
-            return None
-        indices, result = node.operands[1], node.result.type
-        if indices is None or FOREIGN in (indices.type.dtype, result.dtype):
-            return None
-        return None if result.rank else Match(node)  # the indices then have one axis
-
-    def describe(self, match: Match) -> str:
-        return "GatherND of one number"
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        root = match.root
-        row = rewriter.reshape(root.operand(1), (1, *root.operand(1).shape))
-        a = root.attributes_as(OpaqueAttributes)
-        record = replace(a, types=(root.result.type.with_shape((1,)),))
-        return [rewriter.reshape(rewriter.add(OPAQUE, (root.operand(0), row), record), ())]
+    result = node.result.type
+    if e.target.fault("gather-nd-number", "GatherND") is None or FOREIGN in (indices.dtype, result.dtype):
+        return KEEP
+    if result.rank:
+        return KEEP  # otherwise the indices have one axis
+    record = replace(node.attributes_as(OpaqueAttributes), types=(result.with_shape((1,)),))
+    return e(OPAQUE, x, indices.reshape((1, *indices.shape)), attributes=record).reshape(())

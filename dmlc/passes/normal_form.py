@@ -30,7 +30,7 @@ from dmlc.ops.choose import CAST, CLIP, ClipAttributes
 from dmlc.ops.elementwise import NEG, RECIPROCAL, RELU, SQRT
 from dmlc.ops.move import EXPAND
 from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE, ReduceAttributes
-from dmlc.passes.patterns import made_by, scalar_of
+from dmlc.passes.patterns import Seen, both_ways, made_by, scalar_of
 
 #: Atoms and their exponents.
 Product: TypeAlias = "frozenset[tuple[Atom, float]]"
@@ -214,6 +214,39 @@ class Forms:
         self._inside.add(node.result)
         self.opened[node] = None
         return form
+
+
+def base_of(value: Value, exponent: float, seen: Seen) -> Value | None:
+    """``x`` where the value is ``x ** exponent`` in any spelling: -0.5 for ``1 / sqrt(x)`` and ``sqrt(1 / x)``."""
+    x = value
+    for _ in range(2):
+        node = made_by(x, POW, SQRT, RECIPROCAL, DIV)
+        others = [] if node is None else [v for v in node.operands if v is not None and scalar_of(v) is None]
+        if len(others) != 1:
+            break
+        (x,) = others
+        forms = Forms(x)
+        if value.shape == x.shape and forms.of(value) == atom(bare(x), exponent):
+            seen.extend(forms.opened)
+            return x
+    return None
+
+
+def quotient_of(value: Value, seen: Seen) -> tuple[Value, Value] | None:
+    """``(a, b)`` where the value is ``a / b`` or ``a * (1 / b)``."""
+    node = made_by(value, DIV, MUL)
+    if node is None:
+        return None
+    if node.op is DIV:
+        seen.append(node)
+        return node.operand("a"), node.operand("b")
+    for a, b in both_ways(node):
+        mine: Seen = [node]
+        below = base_of(b, -1, mine)
+        if below is not None:
+            seen.extend(mine)
+            return a, below
+    return None
 
 
 def _quotient(node: Node, a: Form, b: Form) -> Form:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from dmlc.ir import FOREIGN, Graph, Node, Operation, Value
 from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.ops.binary import ADD, DIV, MUL, POW, SUB
 from dmlc.ops.constant import constant_of
-from dmlc.ops.elementwise import NEG, RECIPROCAL, SQRT
+from dmlc.ops.elementwise import NEG
 from dmlc.ops.opaque import OpaqueAttributes, attribute_of
 from dmlc.passes.rewrite import Miss
 
@@ -68,6 +70,30 @@ def both_ways(node: Node) -> Sequence[tuple[Value, Value]]:
     return ((a, b),) if a is b else ((a, b), (b, a))
 
 
+class ScaledValue(Struct, frozen=True):
+    """``node`` is ``x * number`` or ``x / number``: ``x * factor``."""
+
+    node: Node
+    x: Value
+    number: float
+
+    @property
+    def factor(self) -> float:
+        return self.number if self.node.op is MUL else 1 / self.number
+
+
+def scaled_of(value: Value | None, *, in_shape: bool = True) -> ScaledValue | None:
+    """``x`` where the float value is ``x`` times a number, or over one but 0, and has the shape of ``x``."""
+    node = made_by(value, MUL, DIV)
+    if node is None or not node.result.type.dtype.is_float:
+        return None
+    for x, other in both_ways(node) if node.op is MUL else ((node.operand("a"), node.operand("b")),):
+        number = scalar_of(other)
+        if number is not None and (number or node.op is MUL) and not (in_shape and broadcasts(other, x)):
+            return ScaledValue(node, x, float(number))
+    return None
+
+
 def square_of(value: Value, seen: Seen) -> Value | None:
     """``x`` where the value is ``x * x`` or ``x ** 2``."""
     node = made_by(value, MUL, POW)
@@ -95,75 +121,6 @@ def difference_of(value: Value, seen: Seen) -> tuple[Value, Value] | None:
         if negated is not None:
             seen.extend((node, negated))
             return node.operand(1 - place), negated.operand("x")
-    return None
-
-
-def root_of(value: Value, seen: Seen) -> Value | None:
-    """``x`` where the value is ``sqrt(x)`` or ``x ** 0.5``."""
-    node = made_by(value, SQRT, POW)
-    if node is None or (
-        node.op is POW and (scalar_of(node.operand("b")) != 0.5 or value.shape != node.operand("a").shape)
-    ):
-        return None
-    seen.append(node)
-    return node.operand(0)
-
-
-def reciprocal_of(value: Value, seen: Seen) -> Value | None:
-    """``x`` where the value is ``1 / x``, ``reciprocal(x)`` or ``x ** -1``."""
-    node = made_by(value, RECIPROCAL, DIV, POW)
-    if node is None:
-        return None
-    if node.op is RECIPROCAL:
-        x = node.operand("x")
-    elif node.op is DIV:
-        if scalar_of(node.operand("a")) != 1:
-            return None
-        x = node.operand("b")
-    elif scalar_of(node.operand("b")) == -1:
-        x = node.operand("a")
-    else:
-        return None
-    if value.shape != x.shape:
-        return None
-    seen.append(node)
-    return x
-
-
-def inverse_root_of(value: Value, seen: Seen) -> Value | None:
-    """``x`` where the value is ``1 / sqrt(x)`` in any spelling: also ``sqrt(1 / x)`` and ``x ** -0.5``."""
-    mine: Seen = []
-    inner = reciprocal_of(value, mine)
-    found = None if inner is None else root_of(inner, mine)
-    if found is None:
-        mine.clear()
-        inner = root_of(value, mine)
-        found = None if inner is None else reciprocal_of(inner, mine)
-    if found is None:
-        mine.clear()
-        node = made_by(value, POW)
-        if node is not None and scalar_of(node.operand("b")) == -0.5 and value.shape == node.operand("a").shape:
-            mine.append(node)
-            found = node.operand("a")
-    if found is not None:
-        seen.extend(mine)
-    return found
-
-
-def quotient_of(value: Value, seen: Seen) -> tuple[Value, Value] | None:
-    """``(a, b)`` where the value is ``a / b`` or ``a * (1 / b)``."""
-    node = made_by(value, DIV, MUL)
-    if node is None:
-        return None
-    if node.op is DIV:
-        seen.append(node)
-        return node.operand("a"), node.operand("b")
-    for a, b in both_ways(node):
-        mine: Seen = []
-        below = reciprocal_of(b, mine)
-        if below is not None:
-            seen.extend((node, *mine))
-            return a, below
     return None
 
 

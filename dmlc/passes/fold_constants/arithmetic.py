@@ -22,7 +22,7 @@ from dmlc.ops.index import FULL, FullAttributes
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import CONCAT, EXPAND, ConcatAttributes, ExpandAttributes
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
-from dmlc.passes.patterns import both_ways, made_by
+from dmlc.passes.patterns import both_ways, made_by, scaled_of
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, consumed_elsewhere, used_elsewhere
 
 #: A larger constant is not searched for ones or zeros.
@@ -467,12 +467,12 @@ class ScalesOfProduct(Rule[_ScalesMatch]):
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _ScalesMatch | None:
-        left, right = _scaled_by(node.operand("a")), _scaled_by(node.operand("b"))
+        left, right = scaled_of(node.operand("a")), scaled_of(node.operand("b"))
         if left is None or right is None:
             return None
         with np.errstate(all="ignore"):
-            scale = np.asarray(left[2] * right[2]).astype(node.result.type.dtype.numpy)
-        return _ScalesMatch(node, (left[0], right[0]), operands=(left[1], right[1]), scale=scale)
+            scale = np.asarray(left.factor * right.factor).astype(node.result.type.dtype.numpy)
+        return _ScalesMatch(node, (left.node, right.node), operands=(left.x, right.x), scale=scale)
 
     def check(self, match: _ScalesMatch, graph: Graph) -> Miss | None:
         if not np.finfo(match.scale.dtype).tiny <= abs(match.scale) < np.inf:
@@ -483,17 +483,3 @@ class ScalesOfProduct(Rule[_ScalesMatch]):
         left, right = match.operands
         scaled = rewriter.add(MUL, [left, rewriter.constant(match.scale)])
         return [rewriter.add(MATMUL, [scaled, right])]
-
-
-def _scaled_by(value: Value) -> tuple[Node, Value, float] | None:
-    """The node that scales a value by one number, the value before, and the number."""
-    node = made_by(value, MUL, DIV)
-    if node is None or not value.type.dtype.is_float:
-        return None
-    for x, other in both_ways(node) if node.op is MUL else ((node.operand("a"), node.operand("b")),):
-        data = constant_of(other)
-        if data is not None and data.size == 1 and x.type == value.type:
-            number = np.float64(data.array.item())
-            with np.errstate(all="ignore"):
-                return node, x, float(number if node.op is MUL else 1 / number)
-    return None

@@ -16,8 +16,7 @@ from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import RESHAPES
 from dmlc.ops.normalize import SOFTMAX, SoftmaxAttributes
 from dmlc.ops.reduce import REDUCE_MAX, ReduceAttributes
-from dmlc.passes.fuse_attention.tokens import factor_of
-from dmlc.passes.patterns import both_ways, made_by, scalar_of
+from dmlc.passes.patterns import both_ways, made_by, scalar_of, scaled_of
 from dmlc.passes.rewrite import Miss, used_elsewhere
 
 #: Nodes between the product of query and key and the softmax.
@@ -107,8 +106,8 @@ def _read(value: Value, trail: Trail, shapes: Sequence[Shape], steps: int) -> Sc
     trail = replace(trail, nodes=(*trail.nodes, node))
     if node.op is MATMUL:
         return Scores(node, trail)
-    if (factor := factor_of(node)) is not None:
-        return _scaled(*factor, trail, shapes, steps)
+    if (scaled := scaled_of(value, in_shape=False)) is not None:
+        return _scaled(scaled.x, scaled.factor, trail, shapes, steps)
     if node.op is ADD:
         return _biased(node, trail, shapes, steps)
     if node.op is WHERE and trail.mask is None:

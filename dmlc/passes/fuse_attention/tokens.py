@@ -5,9 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from dmlc.ir import Node, Shape, Value, product
-from dmlc.ops.binary import DIV, MUL
 from dmlc.ops.move import RESHAPE, RESHAPES, TRANSPOSE, ReshapeAttributes, TransposeAttributes
-from dmlc.passes.patterns import both_ways, scalar_of
+from dmlc.passes.patterns import scaled_of
 from dmlc.passes.rewrite import Rewriter
 
 #: From (batch, heads, length, size) to (batch, length, heads, size), and back.
@@ -62,11 +61,10 @@ def tokens_of(value: Value, perm: tuple[int, ...], parts: Shape, shape: Shape, *
         node = value.producer
         if node is None:
             break
-        factor = factor_of(node) if scales else None
+        scaled = scaled_of(value, in_shape=False) if scales else None
         are_parts = perm[0] == 0 and perm[2] == 1
-        if factor is not None:
-            value, number = factor
-            scale *= number
+        if scaled is not None:
+            value, scale = scaled.x, scale * scaled.factor
         elif node.op is TRANSPOSE and value.type.rank == 4:
             axes = node.attributes_as(TransposeAttributes).perm
             perm, value = tuple([axes[p] for p in perm]), node.operand("x")
@@ -88,14 +86,3 @@ def tokens_of(value: Value, perm: tuple[int, ...], parts: Shape, shape: Shape, *
 def apart(shape: Shape, parts: Shape) -> Shape:
     """The shape with batch and heads as two axes, where they may be one; itself where they are not."""
     return (*parts, *shape[1:]) if len(shape) == 3 and shape[0] == product(parts) else shape
-
-
-def factor_of(node: Node) -> tuple[Value, float] | None:
-    """Return ``(x, c)`` if the node is ``x * c`` or ``x / c`` with one number."""
-    if node.op not in (MUL, DIV):
-        return None
-    for x, c in both_ways(node) if node.op is MUL else ((node.operand("a"), node.operand("b")),):
-        number = scalar_of(c)
-        if number is not None and (node.op is MUL or number):
-            return x, float(number) if node.op is MUL else 1 / float(number)
-    return None

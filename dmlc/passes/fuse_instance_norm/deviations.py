@@ -19,7 +19,8 @@ from dmlc.ops.reduce import REDUCE_L2, REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUAR
 from dmlc.passes.canonicalize_reduce.kinds import reduce_to
 from dmlc.passes.layouts import ones_between
 from dmlc.passes.manager import REASSOCIATES
-from dmlc.passes.patterns import Seen, both_ways, broadcasts, root_of, scalar_of, square_of
+from dmlc.passes.normal_form import base_of
+from dmlc.passes.patterns import Seen, scaled_of, square_of
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 
 _SUMS = (REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE)
@@ -71,17 +72,6 @@ class _Statistic(Struct, frozen=True):
         return self.count is not None and self.largest >= self.count * 0.99
 
 
-def _scale_of(node: Node) -> tuple[Value, float] | None:
-    """Return the value that a constant multiplies or divides, and the factor."""
-    pairs = both_ways(node) if node.op is MUL else ((node.operand("a"), node.operand("b")),)
-    for inner, other in pairs:
-        number = scalar_of(other)
-        if number is None or broadcasts(other, inner) or not (isfinite(number) and number):
-            continue
-        return inner, float(number) if node.op is MUL else 1 / float(number)
-    return None
-
-
 def _statistic(value: Value, graph: Graph, root: Node) -> _Statistic | None:
     """The scaled sum or mean that the value is; moves of axes of size 1 may stand between."""
     steps: list[Node] = []
@@ -95,11 +85,11 @@ def _statistic(value: Value, graph: Graph, root: Node) -> _Statistic | None:
         if node is not root and not value.is_used_once:
             return None
         if node.op in (MUL, DIV):
-            scaled = _scale_of(node)
-            if scaled is None:
+            scaled = scaled_of(value)
+            if scaled is None or not (scaled.number and isfinite(scaled.number)):
                 return None
-            inner, factor = scaled
-            factors.append(factor)
+            inner = scaled.x
+            factors.append(scaled.factor)
         elif node.op in RESHAPES and node is not root:
             inner = node.operand("x")
             if ones_between(graph, inner.shape, value.shape) is None:
@@ -228,9 +218,7 @@ class ScaledStatistic(_StatisticRule):
 def _is_scaled_on(node: Node) -> bool:
     """Return whether another constant scales the result, so that the rule matches there instead."""
     users = node.result.users if node.result.is_used_once else []
-    if not users or users[0].op not in (MUL, DIV):
-        return False
-    return _scale_of(users[0]) is not None
+    return bool(users) and len(users[0].results) == 1 and scaled_of(users[0].result) is not None
 
 
 class RootOfStatistic(_StatisticRule):
@@ -245,7 +233,7 @@ class RootOfStatistic(_StatisticRule):
     fed_by: ClassVar[Collection[Operation]] = (REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE, *RESHAPES, MUL, DIV)
 
     def match(self, node: Node, graph: Graph) -> _StatisticMatch | None:
-        under = root_of(node.result, []) if self.takes(node.result) else None
+        under = base_of(node.result, 0.5, []) if self.takes(node.result) else None
         found = None if under is None else _statistic(under, graph, node)
         if found is None or found.shared or not found.of_squares or found.of_sum is None or found.of_sum <= 0:
             return None

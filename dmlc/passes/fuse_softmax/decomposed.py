@@ -26,7 +26,8 @@ from dmlc.passes.fuse_softmax.views import (
 )
 from dmlc.passes.intervals import Intervals
 from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
-from dmlc.passes.patterns import Seen, difference_of, made_by, quotient_of, used_outside
+from dmlc.passes.normal_form import quotient_of
+from dmlc.passes.patterns import Seen, difference_of, made_by, used_outside
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 
 #: No axis is longer.

@@ -9,11 +9,10 @@ import numpy as np
 
 from dmlc.ir import Dim, DType, Graph, Node, Operation, Value, product
 from dmlc.ops.binary import DIV, MUL
-from dmlc.ops.constant import constant_of
 from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, ReduceAttributes
 from dmlc.passes.emitted import no_gain
 from dmlc.passes.manager import REASSOCIATES
-from dmlc.passes.patterns import both_ways, broadcasts, made_by, scalar_of
+from dmlc.passes.patterns import ScaledValue, made_by, scaled_of
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 
 
@@ -76,13 +75,11 @@ class MeanFromSum(_Scaled):
     fed_by: ClassVar[Collection[Operation]] = (REDUCE_SUM,)
 
     def match(self, node: Node, graph: Graph) -> _ScaledReductionMatch | None:
-        scaled = _scaled(node)
-        inner = made_by(scaled[0], REDUCE_SUM) if scaled is not None else None
-        return (
-            None
-            if scaled is None or inner is None
-            else _ScaledReductionMatch(node, (inner,), number=scaled[1], scale=node)
-        )
+        scaled = _scaled(node.result)
+        inner = made_by(scaled.x, REDUCE_SUM) if scaled is not None else None
+        if scaled is None or inner is None:
+            return None
+        return _ScaledReductionMatch(node, (inner,), number=scaled.number, scale=node)
 
 
 class MeanOfParts(_Scaled):
@@ -96,18 +93,15 @@ class MeanOfParts(_Scaled):
     fed_by: ClassVar[Collection[Operation]] = (DIV, MUL)
 
     def match(self, node: Node, graph: Graph) -> _ScaledReductionMatch | None:
-        inner = made_by(node.operand("x"), DIV, MUL)
-        scaled = _scaled(inner) if inner is not None else None
-        return (
-            None
-            if inner is None or scaled is None
-            else _ScaledReductionMatch(node, (inner,), number=scaled[1], scale=inner)
-        )
+        scaled = _scaled(node.operand("x"))
+        if scaled is None:
+            return None
+        return _ScaledReductionMatch(node, (scaled.node,), number=scaled.number, scale=scaled.node)
 
     def parts(self, match: _ScaledReductionMatch) -> tuple[Node, Value]:
-        scaled = _scaled(match.consumed[0])
+        scaled = _scaled(match.root.operand("x"))
         assert scaled is not None
-        return match.root, scaled[0]
+        return match.root, scaled.x
 
 
 class SumFromMean(_Scaled):
@@ -122,30 +116,19 @@ class SumFromMean(_Scaled):
     becomes: ClassVar[Operation] = REDUCE_SUM
 
     def match(self, node: Node, graph: Graph) -> _ScaledReductionMatch | None:
-        if not node.result.type.dtype.is_float:
+        scaled = scaled_of(node.result)
+        inner = made_by(scaled.x, REDUCE_MEAN) if scaled is not None else None
+        if scaled is None or inner is None:
             return None
-        for value, other in both_ways(node):
-            inner, number = made_by(value, REDUCE_MEAN), scalar_of(other)
-            if inner is not None and number is not None and not broadcasts(other, value):
-                return _ScaledReductionMatch(node, (inner,), number=float(number), scale=node)
+        return _ScaledReductionMatch(node, (inner,), number=scaled.number, scale=node)
+
+
+def _scaled(value: Value) -> ScaledValue | None:
+    """``x / n``, or ``x * (1 / n)`` for a whole number n. A sum times another factor is not a mean."""
+    found = scaled_of(value)
+    if found is None or not found.number:
         return None
-
-
-def _scaled(node: Node) -> tuple[Value, float] | None:
-    """``(x, n)`` where the node is ``x / n``, ``(x, 1 / n)`` where it is ``x * (1 / n)`` for a whole number n.
-
-    The constant broadcasts nothing. A sum times another factor is not a mean.
-    """
-    if not node.result.type.dtype.is_float:
-        return None
-    pairs = [(node.operand("a"), node.operand("b"))] if node.op is DIV else list(both_ways(node))
-    for value, other in pairs:
-        number, tensor = scalar_of(other), constant_of(other)
-        if not number or tensor is None or constant_of(value) is not None or broadcasts(other, value):
-            continue
-        if node.op is DIV or _count(float(number), tensor.dtype):
-            return value, float(number)
-    return None
+    return found if found.node.op is DIV or _count(found.number, value.type.dtype) else None
 
 
 def _inverse(count: int, dtype: DType) -> float:

@@ -28,13 +28,11 @@ from dmlc.passes.canonicalize_reduce.kinds import magnitude, promised_magnitude
 from dmlc.passes.emitted import emitted_nodes, no_gain
 from dmlc.passes.intervals import Intervals
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
+from dmlc.passes.normal_form import base_of
 from dmlc.passes.patterns import (
     Seen,
     both_ways,
-    inverse_root_of,
     made_by,
-    reciprocal_of,
-    root_of,
     square_of,
     used_outside,
 )
@@ -159,8 +157,7 @@ class RootOfSquares(_AfterReduction):
     becomes: ClassVar[Operation] = REDUCE_L2
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        below = root_of(node.result, [])
-        inner = made_by(below, REDUCE_SUM_SQUARE)
+        inner = made_by(base_of(node.result, 0.5, []), REDUCE_SUM_SQUARE)
         return None if inner is None else Match(node, (inner,))
 
 
@@ -234,11 +231,11 @@ class DivideByNorm(Rule[_NormDivisionMatch]):
             return None
         for a, b in both_ways(node):
             seen: Seen = []
-            squares = made_by(inverse_root_of(b, seen), REDUCE_SUM_SQUARE)
+            squares = made_by(base_of(b, -0.5, seen), REDUCE_SUM_SQUARE)
             if squares is not None:
                 return _NormDivisionMatch(node, (*seen, squares), a=a, below=None, squares=squares)
             seen = []
-            below = reciprocal_of(b, seen)
+            below = base_of(b, -1, seen)
             if below is not None and _is_of_reduction(below):
                 return _NormDivisionMatch(node, tuple(seen), a=a, below=below, squares=None)
         return None

@@ -146,7 +146,7 @@ class _StatementReader:
     def parse(self, start: str, piece: list[Token]) -> Any:
         """The node of a piece; None after a mistake."""
         checkpoint()
-        if any(token.type == "BAD" for token in piece):
+        if self.lexed.problems and any(token.type == "BAD" for token in piece):
             return None
         try:
             return self.parser.parse(piece, start=start)

@@ -79,6 +79,7 @@ class Noise:
             if self.is_even:
                 return np.where(np.isfinite(x) & (x != 0), made.even / x, 1).astype(x.dtype)
             steps = np.where(made.rounded, self.units(x, made.places), 0) * made.orders
+            steps = steps + 0.5 * (steps < 0) * self._keeps  # a factor of 1 + eps moves some numbers by two units
             if made.size is not None:
                 steps = np.where(np.isfinite(x) & (x != 0), steps * (made.size / np.abs(x)), steps)
             return np.asarray(np.where(self._vanishes(x), 0, 1 + steps * limits.eps)).astype(x.dtype)

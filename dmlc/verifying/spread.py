@@ -102,7 +102,10 @@ class ResultSpread:
 
     def varies_in_size(self, a: Array) -> bool:
         """Return whether a sample has another shape."""
-        self._grow(_TIMES)
+        for times in (_TIMES, *_TIMES_OF_JUMPS):
+            self._grow(times)
+            if self._differ_in_size(a) or not self._jumps:
+                break
         return self._differ_in_size(a)
 
     def _differ_in_size(self, a: Array) -> bool:
@@ -123,8 +126,8 @@ class ResultSpread:
 
     def within(self, a: Array, b: Any) -> Array:
         """The elements of ``b`` that differ from the elements of ``a`` no more than the samples of ``a`` do."""
-        samples = self._samples
-        if self._differ_in_size(a):
+        samples = [sample for sample in self._samples if sample.shape == a.shape]
+        if self._samples and not samples:
             return np.ones(a.shape, bool)
         if not samples:
             return np.zeros(a.shape, bool)

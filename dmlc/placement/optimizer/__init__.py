@@ -32,6 +32,7 @@ _FINDERS: tuple[tuple[Set[str], _Finder], ...] = (
     (frozenset(("Add", "Conv")), pairs.sum_of_convolutions),
     (frozenset(("Tanh", "Add", "Mul")), pairs.shared_half),
     (frozenset(("Mul",)), pairs.activation_of_a_scalar),
+    (frozenset(("QuantizeLinear", "DequantizeLinear")), pairs.requantized),
     (frozenset(("MatMulInteger", "Cast", "Mul")), pairs.scaled_integer_product),
 )
 

@@ -193,3 +193,22 @@ def scaled_integer_product(view: GraphView) -> Iterator[LookAlike]:
         if view.rank(view.other(add, value)) != 1 or view.shape(total) != shape:
             why = "the bias is not a vector of the size of the last axis"
             yield LookAlike("MatMulIntegerToFloatFusion", "MatMulIntegerToFloat", add, why, Renamed(add, "Sum"))
+
+
+def requantized(view: GraphView) -> Iterator[LookAlike]:
+    """DoubleQDQPairsRemover makes one pair of scale and zero point of two that differ."""
+    for first in view.of("DequantizeLinear"):
+        second = view.only_reader(first, "QuantizeLinear")
+        if second is None or view.operand(second, 0) != view.nodes[first].output[0]:
+            continue
+        makers = [view.maker(view.operand(first, 0), "QuantizeLinear")]
+        readers = view.readers(view.nodes[second].output[0], "DequantizeLinear")
+        found = [_scale_and_zero(view, index) for index in (*makers, first, second, *readers[:1]) if index is not None]
+        if len(found) == 4 and None not in found and len(set(found)) > 1:
+            why, value = "the two have other scales or zero points", view.nodes[first].output[0]
+            yield LookAlike("DoubleQDQPairsRemover", "one QuantizeLinear", second, why, Copied(value))
+
+
+def _scale_and_zero(view: GraphView, index: int) -> tuple[float, float] | None:
+    scale, zero = view.number(view.operand(index, 1)), view.number(view.operand(index, 2))
+    return None if scale is None or zero is None else (scale, zero)

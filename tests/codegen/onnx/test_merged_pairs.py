@@ -106,6 +106,16 @@ CASES: dict[str, tuple[int, str, Numbers]] = {
         "(int8[2, 3] x) => (float[3, 2] y) <float s = {0.5}> { d = DequantizeLinear(x, s) y = Transpose(d) }",
         lambda x: x.T.astype(np.float32) * 0.5,
     ),
+    "two pairs of a scale and a zero point": (
+        17,
+        "(float[6] x) => (float[6] y) <float s = {0.11}, uint8 z = {200}, float t = {0.25}, uint8 o = {0}> {"
+        " a = QuantizeLinear(x, s, z) b = DequantizeLinear(a, s, z) c = QuantizeLinear(b, t, o)"
+        " y = DequantizeLinear(c, t, o) }",
+        lambda x: (
+            0.25
+            * np.clip(np.round(0.11 * (np.clip(np.round(x / np.float32(0.11)) + 200, 0, 255) - 200) / 0.25), 0, 255)
+        ),
+    ),
     "a scale that enlarges a product of integers": (
         17,
         "(uint8[2, 3] a, uint8[3, 1] b, float[4] s) => (float[2, 4] y)"
@@ -174,6 +184,9 @@ KEPT = {
     " { c = Conv(x, v) d = Conv(x, w) y = Add(c, d) }",
     "a vector that a scalar scales": "(float[3] x) => (float[3] y) <float k = {1.702}>"
     " { a = Mul(x, k) s = Sigmoid(a) y = Mul(x, s) }",
+    "two pairs of one scale": "(float[6] x) => (float[6] y) <float s = {0.5}, uint8 z = {3}> {"
+    " a = QuantizeLinear(x, s, z) b = DequantizeLinear(a, s, z) c = QuantizeLinear(b, s, z)"
+    " y = DequantizeLinear(c, s, z) }",
     "a zero point": "(int8[2, 3] x) => (float[3, 2] y) <float s = {0.5}, int8 z = {3}>"
     " { d = DequantizeLinear(x, s, z) y = Transpose(d) }",
     "a transposed pad of all axes": "(float[2, 3] x) => (float[4, 2] y) <int64[4] p = {0, 0, 1, 0}>"

@@ -91,8 +91,8 @@ class Noise:
 
     @property
     def _keeps(self) -> bool:
-        """Every other pair of samples keeps inputs that are small multiples of 1/64."""
-        return bool(self.seed // 2 % 2)
+        """Where ties stay ties, every other pair of samples keeps inputs that are small multiples of 1/64."""
+        return self.ties and bool(self.seed // 2 % 2)
 
     def _moved(self, x: Array) -> Array:
         """An infinity and a NaN stay what they are, and finite numbers finite."""

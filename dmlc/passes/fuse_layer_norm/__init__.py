@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from dmlc.ir import Graph
 from dmlc.passes.fold_constants.layouts import TransposeChain
 from dmlc.passes.fuse_layer_norm.affine import AbsorbBias, AbsorbScale
-from dmlc.passes.fuse_layer_norm.operations import LayerNormByRms, MeanVarianceNorm
+from dmlc.passes.fuse_layer_norm.operations import LayerNormByRms, MeanVarianceNorm, RmsOfCentred
 from dmlc.passes.fuse_layer_norm.written import WrittenLayerNorm, WrittenRmsNorm
 from dmlc.passes.manager import RANGE, PassContext
 from dmlc.passes.rewrite import RewritePass, Rule
@@ -26,7 +26,7 @@ class FuseLayerNorm(RewritePass, frozen=True):
     rewrite_class: ClassVar[str] = RANGE
 
     def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
-        written = (WrittenLayerNorm, WrittenRmsNorm, AbsorbScale, AbsorbBias)
+        written = (WrittenLayerNorm, WrittenRmsNorm, RmsOfCentred, AbsorbScale, AbsorbBias)
         if not context.capabilities.emits_nodes:
             return written
         return [*written, MeanVarianceNorm, LayerNormByRms, TransposeChain]

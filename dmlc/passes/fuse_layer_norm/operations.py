@@ -7,10 +7,12 @@ from typing import ClassVar
 
 from dmlc.ir import Graph, Node, Operation, Value
 from dmlc.ops.binary import SUB
+from dmlc.ops.move import TRANSPOSE, TransposeAttributes
 from dmlc.ops.normalize import LAYER_NORM, MEAN_VARIANCE_NORM, RMS_NORM, MeanVarianceAttributes, NormAttributes
 from dmlc.ops.reduce import REDUCE_MEAN, ReduceAttributes
 from dmlc.passes.fuse_layer_norm.core import NormMatch, NormRule, build_norm, why_no_norm
 from dmlc.passes.manager import REASSOCIATES
+from dmlc.passes.patterns import made_by, used_outside
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 
 
@@ -61,6 +63,13 @@ class MeanVarianceNorm(NormRule):
         return [rewriter.cast(build_norm(match, rewriter), own)]
 
 
+class CentredMatch(Match, eq=False, kw_only=True):
+    """``x``, transposed by ``perm``, is normalized."""
+
+    x: Value
+    perm: tuple[int, ...]
+
+
 class LayerNormByRms(Rule[Match]):
     """``layer_norm``, where the target lacks it at the opset, becomes ``rms_norm`` of the value less its mean.
 
@@ -87,6 +96,36 @@ class LayerNormByRms(Rule[Match]):
         data = centred(rewriter, x, tuple(range(a.axis, x.type.rank)))
         out = rewriter(RMS_NORM, data, scale, attributes=a)
         return [(out + bias[0] if bias else out).cast(own).value]
+
+
+class RmsOfCentred(Rule[CentredMatch]):
+    """``rms_norm`` of a value less its mean over the same axes becomes ``layer_norm``, with a transpose between too.
+
+    ONNX Runtime moves a transpose behind the difference, and saves the model so.
+    """
+
+    name = "rms-of-centred"
+    roots: ClassVar[tuple[Operation, ...]] = (RMS_NORM,)
+    rewrite_class = REASSOCIATES
+
+    def match(self, node: Node, graph: Graph) -> CentredMatch | Miss | None:
+        data, a = node.operand("x"), node.attributes_as(NormAttributes)
+        transpose = made_by(data, TRANSPOSE)
+        perm = transpose.attributes_as(TransposeAttributes).perm if transpose else tuple(range(data.type.rank))
+        difference = made_by(transpose.operand("x") if transpose else data, SUB)
+        mean = difference and made_by(difference.operand("b"), REDUCE_MEAN)
+        if difference is None or mean is None or mean.operand("x") is not difference.operand("a"):
+            return None
+        taken = mean.attributes_as(ReduceAttributes)
+        if not taken.keepdims or {perm.index(axis) for axis in taken.axes} != set(range(a.axis, data.type.rank)):
+            return None
+        consumed = tuple([step for step in (transpose, difference, mean) if step is not None])
+        match = CentredMatch(node, consumed, x=mean.operand("x"), perm=perm)
+        return why_no_norm(self.capabilities, LAYER_NORM, data.type.dtype) or used_outside(consumed, node) or match
+
+    def build(self, match: CentredMatch, rewriter: Rewriter) -> Sequence[Value]:
+        x = rewriter.of(match.x).transposed(match.perm)
+        return [rewriter(LAYER_NORM, x, match.root.operand("scale"), attributes=match.root.attributes).value]
 
 
 def centred(rewriter: Rewriter, x: Value, axes: tuple[int, ...]) -> Value:

@@ -91,7 +91,7 @@ class Noise:
 
     @property
     def _keeps(self) -> bool:
-        """Where ties stay ties, every other pair of samples keeps inputs that are small multiples of 1/64."""
+        """Every other pair of samples keeps inputs that are small multiples of 1/64, where ties stay ties."""
         return self.ties and bool(self.seed // 2 % 2)
 
     def _moved(self, x: Array) -> Array:

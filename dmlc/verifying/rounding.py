@@ -118,7 +118,7 @@ class Noise:
                 return np.asarray(x * self.factors(made))
             units, unit = self.units(x, made.places) * made.orders, np.finfo(x.dtype).eps * size
             moved = x + units * unit
-            if op in _CANCELLING + _CENTRING and not self.seed % 2:
+            if (op in _CANCELLING + _CENTRING or made.size is not None) and not self.seed % 2:
                 shift = _SHIFTS[self.seed // 2 % len(_SHIFTS)] if op in _CENTRING else 0
                 whole = np.round(x.astype(np.float64) / unit) + shift
                 moved = np.where(unit == 0, x, whole * unit)

@@ -205,7 +205,7 @@ def requantized(view: GraphView) -> Iterator[LookAlike]:
         readers = view.readers(view.nodes[second].output[0], "DequantizeLinear")
         found = [_scale_and_zero(view, index) for index in (*makers, first, second, *readers[:1]) if index is not None]
         if len(found) == 4 and None not in found and len(set(found)) > 1:
-            why, value = "the two have other scales or zero points", view.nodes[first].output[0]
+            why, value = "the scales or zero points of the two pairs differ", view.nodes[first].output[0]
             yield LookAlike("DoubleQDQPairsRemover", "one QuantizeLinear", second, why, Copied(value))
 
 

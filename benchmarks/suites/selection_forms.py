@@ -10,6 +10,7 @@ from onnx import ModelProto
 
 from benchmarks.nets import Net
 from benchmarks.operations import back, kept, last, sizes
+from dmlc.passes.layouts import groups
 
 Shape = Sequence[int]
 Form = Callable[[Shape, Shape], ModelProto]
@@ -18,17 +19,6 @@ Form = Callable[[Shape, Shape], ModelProto]
 def _start(shape: Shape) -> tuple[Net, str]:
     net = Net()
     return net, net.input("x", shape)
-
-
-def groups(axes: Sequence[int]) -> list[tuple[int, int]]:
-    """Runs of neighbouring axes, as first and one past the last."""
-    out: list[tuple[int, int]] = []
-    for axis in axes:
-        if out and out[-1][1] == axis:
-            out[-1] = (out[-1][0], axis + 1)
-        else:
-            out.append((axis, axis + 1))
-    return out
 
 
 def merged(shape: Shape, axes: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -83,7 +83,7 @@ def lower_log_sum_exp(e: Sketch, node: Node, x: Term) -> Lowered:
 
 
 def _is_one_node(e: Sketch) -> bool:
-    """Return whether a log-sum-exp is that of a model that is to run anywhere."""
+    """Return whether a log-sum-exp belongs to a model that is to run anywhere."""
     return e.graph.dims.least == 0 and e.target.target.portable
 
 

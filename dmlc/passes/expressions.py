@@ -1,7 +1,7 @@
 """The expression builder, in which lowerings and rules say what a node becomes.
 
 Any operation is a method of the builder (``e.exp(x)``, ``e.gather(x, i, axis=0, batch_axes=0)``), and values have the
-signs of the language (``a + b``, ``~a``). A number takes the dtype of the operand beside it.
+signs of the language (``a + b``, ``~a``). A number takes the dtype of the other operand.
 """
 
 from __future__ import annotations

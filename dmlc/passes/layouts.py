@@ -68,10 +68,9 @@ def plainest(graph: Graph, shape: Shape, target: Shape) -> Shape:
             continue
         total = product(shape)
         found = total // others
-        is_told = dim_names(found) & graph.dims.provided <= dim_names(size)  # a size that the inputs give is plainer
-        is_told &= (
-            isinstance(found, int) or not found.is_clamped
-        )  # and so is one that is known to be the smaller of two
+        # a size that the inputs give is plainer, and so is one that is known to be the smaller of two
+        is_told = dim_names(found) & graph.dims.provided <= dim_names(size)
+        is_told &= isinstance(found, int) or not found.is_clamped
         if found * others == total and is_told:
             return (*target[:axis], found, *target[axis + 1 :])
     return target

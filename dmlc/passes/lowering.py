@@ -34,7 +34,7 @@ class LoweredNode(Match, eq=False, kw_only=True):
 
 class NodeRule(RangedRule, Rule[LoweredNode]):
     """A rule that is a function, ``lower``. ``offered`` says whether its stage offers it a node; of opaque nodes it
-    gets those of the operators ``onnx``, where some are named."""
+    gets the operators ``onnx``, where some are named."""
 
     lower: ClassVar[Function]
     offered: ClassVar[Guard | None]

@@ -1,6 +1,6 @@
 """The arithmetic normal form of a value: a sum of numbers times atoms with exponents.
 
-An atom is a value, a mean, or a sum of its own under a root or below a line. Means and such sums are named by the forms
+An atom is a value, a mean, or another sum under a root or below a line. Means and such sums are named by the forms
 of what is in them, so that two spellings of one formula have equal forms. A rule builds the form that it looks for with
 the functions of this file, and compares.
 
@@ -153,7 +153,7 @@ def quotient(a: Form, b: Form, tolerance: float = 1e-6) -> tuple[Product, float]
 
 
 def atoms(a: Form) -> Iterator[tuple[Atom, float]]:
-    """All atoms of the form with their exponents, those of its means and sums not among them."""
+    """All atoms of the form with their exponents, without the atoms inside its means and sums."""
     for term in a:
         yield from term
 
@@ -310,7 +310,7 @@ def _is_variance(a: Form) -> bool:
     return any(a == plus(mean(power(dict(m.of), 2), m.axes, m.in_place), atom(m, 2.0), -1) for m in means)
 
 
-#: The forms of results by those of operands. No other place knows spellings.
+#: The forms of results from the forms of operands. No other place knows spellings.
 OPENED: dict[Operation, Callable[..., Form]] = {
     ADD: lambda node, a, b: plus(a, b),
     SUB: lambda node, a, b: plus(a, b, -1),

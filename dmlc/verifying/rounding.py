@@ -24,7 +24,7 @@ UNITS = 2
 _UNITS_OF_EQUALS = 8
 #: The sample that rounds nothing otherwise.
 _EVEN = 3
-#: Sums of so many terms move as single numbers do.
+#: Sums of up to this many terms move as single numbers do.
 _SMALL_SUM = 32
 #: Multiples of this part of 1 need no rounding.
 _PARTS = 64
@@ -154,7 +154,7 @@ class Rounded:
 
 
 def _even(op: str, operands: Sequence[Array | None], x: Array) -> Array:
-    """Results of an approximated function, of which those of equal operands are equal; differences of numbers that are
+    """Results of an approximated function, equal for equal operands; differences of numbers that are
     almost equal are 0."""
     name, arrays = op.lower().replace("_", ""), [y for y in operands[:2] if y is not None]
     if name in ("add", "sub") and len(arrays) == 2:

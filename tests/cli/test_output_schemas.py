@@ -49,7 +49,7 @@ MODELS = {
 }
 #: Broken ones are among the inputs of ``test_cli_documents``, which looks at their documents.
 SOURCES = ["head.dml", "half.dml", "library.dml", "a.onnx", "open.onnx", "diagonal.onnx"]
-#: Commands; SRC stands for every other source, which the commands take by turns.
+#: Commands; SRC is replaced by each other source, which the commands take by turns.
 COMMANDS = [
     *(f"{verb} SRC" for verb in ("check", "explain", "inspect", "check --target numpy", "check --strict")),
     *("compile SRC -o o.onnx --verify 1", "compile SRC -o o.py", "compile SRC -o o.dml", "compile SRC --dry-run"),

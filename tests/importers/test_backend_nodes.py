@@ -27,7 +27,7 @@ from tools.node_tests import RANDOM, onnx_node_tests, pool
 from tools.result_comparison import NODE_TOLERANCES, Tolerance, differences
 
 TARGETS = ("directml", "cpu", "onnx")
-#: One case in so many runs in the suite, in so many tests.
+#: One case in this many runs in the suite, in this many tests.
 SAMPLE, PARTS = 24, 4
 #: Refusals for DirectML, each by its reason: a pattern of the case's name, one of the message.
 _REFUSED = {

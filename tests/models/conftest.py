@@ -10,7 +10,7 @@ from models.compiled_fixture import CompiledFixture
 from models.fixture_parameters import MODELS
 from models.test_next_commands import NAMES as NEXT
 
-#: A test of this module takes one of so many models. Others take all.
+#: A test of this module takes one model in this many. Others take all.
 TURNS = {
     "test_checked_fixtures": 4,
     "test_fixed_point": 4,

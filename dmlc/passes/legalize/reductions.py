@@ -96,7 +96,7 @@ def _not_empty(e: Sketch, x: Term, axis: int, identity: int) -> Term:
 
 
 def _padded(e: Sketch, x: Term, axis: int, count: int, identity: int | bool) -> Term:
-    """``x`` with so many elements more in front of an axis."""
+    """``x`` with more elements in front of an axis."""
     pads = [0] * (2 * x.rank)
     pads[axis] = count
     return e.pad(x, pads=tuple(pads), value=identity)

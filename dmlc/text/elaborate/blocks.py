@@ -453,7 +453,7 @@ class Block(Evaluator):
 
 
 def _text(span: Span) -> str:
-    """The text of a span that stands on one line; ``...`` for a longer one."""
+    """The text of a span on one line; ``...`` for a longer one."""
     return span.source.line(span.line)[span.column - 1 : span.end_column - 1] if span.line == span.end_line else "..."
 
 

@@ -65,13 +65,13 @@ def opened(path: Path, name: str) -> Iterator[BinaryIO]:
 
 
 def read_file(path: Path, name: str, most: int) -> bytes:
-    """The first bytes of a file, at most so many. Raises ``LoadError``."""
+    """The first bytes of a file, up to a limit. Raises ``LoadError``."""
     with opened(path, name) as file:
         return file.read(most)
 
 
 def _beside(folder: Path, name: str) -> list[str]:
-    """The names of the files beside one that is missing, as the program would write them."""
+    """The names of the files in the folder of a missing one, as the program would write them."""
     before = name.rpartition("/")[0]
     try:
         return [f"{before}/{entry.name}" if before else entry.name for entry in sorted((folder / before).iterdir())]

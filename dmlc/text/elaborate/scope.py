@@ -96,7 +96,7 @@ class Problems(Struct):
         self.found.extend(error.diagnostics)
 
     def check_once(self, names: Iterable[tree.Name], message: str) -> None:
-        """Note E0204 for each name that stands twice; ``message`` has ``{}`` for it."""
+        """Note E0204 for each name that is there twice; ``message`` has ``{}`` for it."""
         seen: dict[str, Span] = {}
         for name in names:
             first = seen.setdefault(name.text, name.span)

@@ -357,7 +357,7 @@ def _stray_help(token: Token) -> Help:
 
 
 def _line_end(token: Span, line: str, at: int) -> Help:
-    """Take a semicolon away, or put the statement behind it on a line of its own."""
+    """Take a semicolon away, or put the statement behind it on the next line."""
     blanks = re.compile(r"[;\s]*").match(line, at)
     assert blanks is not None
     rest, indent = line[blanks.end() :], line[: len(line) - len(line.lstrip())]

@@ -135,7 +135,7 @@ class Part(Struct, eq=False):
     def close(self) -> list[str]:
         """Place the comments among the nodes: before them, but the last that ends a line behind them.
 
-        Gives those that stand below the last node.
+        Gives those below the last node.
         """
         below: list[str] = []
         while self.inside and not self.inside[-1][1]:
@@ -221,7 +221,7 @@ def _parts(tokens: Sequence[Token]) -> list[Part]:
 
 
 def _place_comment(text: str, part: Part, bracket: Bracket | None, before: Token, *, is_apart: bool) -> None:
-    """Keep a comment with the part or bracket in which it is; ``is_apart`` if it is on a line of its own."""
+    """Keep a comment with the part or bracket in which it is; ``is_apart`` if nothing else is on its line."""
     if part.nodes:
         part.inside.append((text, not is_apart))
     elif bracket is None or is_apart or part.before:

@@ -50,7 +50,7 @@ def parser_of(limits: Limits = DEFAULTS) -> Any:
 
 
 def cache_file() -> str:
-    """The file in which Lark keeps the tables of the grammar, beside the compiled form of this module.
+    """The file in which Lark keeps the tables of the grammar, in the folder of the compiled form of this module.
 
     Lark unpickles that file, which can run any code: who can write there can write this module too. It checks that the
     grammar and the versions of Lark and Python are the same, and builds the tables anew if it cannot read the file.

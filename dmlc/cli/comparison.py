@@ -20,10 +20,12 @@ def add_comparison(parser: argparse.ArgumentParser, *, inputs: str) -> None:
 
 
 def check_comparison(args: argparse.Namespace) -> None:
-    """Raises ``UsageError`` for numbers out of range."""
+    """Raises ``UsageError`` for numbers out of range, and for a tolerance beside ``--exact``."""
     for option, number in (("--rtol", args.rtol), ("--atol", args.atol)):
         if number is not None and not number >= 0:
             raise UsageError(f"{option} is 0 or more, not {number}")
+    if args.exact and (args.rtol is not None or args.atol is not None):
+        raise UsageError("--exact allows no error, --rtol and --atol allow some: give one of them")
     if args.inputs < 1:
         raise UsageError(f"--inputs is 1 or more, not {args.inputs}")
     if args.seed < 0:

@@ -29,6 +29,7 @@ def add_checks(parser: argparse.ArgumentParser) -> None:
 def add_search_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for inputs, tolerances and the source, and those of the report."""
     add_comparison(parser, inputs="how many made-up inputs are tried to show the fault")
+    parser.add_argument("--exact", action="store_true", help="allow no difference, as --rtol 0 --atol 0 does")
     add_options(parser, "model", "include", "limits")
     add_report_options(parser)
 
@@ -45,4 +46,5 @@ def search_arguments(args: argparse.Namespace) -> dict[str, Any]:
     """The keywords that ``dmlc.bisect`` and ``dmlc.repro`` share."""
     same = ("backend", "against", "check", "seed", "rtol", "atol", "model", "include")
     given = {name: getattr(args, name) for name in same}
+    given |= {"rtol": 0.0, "atol": 0.0} if args.exact else {}
     return {**given, "inputs": given_inputs(args) or args.inputs, "limits": dict(args.limits)}

@@ -78,8 +78,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, console: Console) -> int:
     console.keep({"verdict": "not comparable"})  # for a failure; an answer has its own
     check_comparison(args)
-    if args.exact and (args.rtol is not None or args.atol is not None):
-        raise UsageError("--exact allows no error, --rtol and --atol allow some: give one of them")
     if args.exact and args.allow:
         raise UsageError("--exact and --allow contradict each other: give one of them")
     with console.progress(f"verifying {args.result or args.original}"):

@@ -53,7 +53,7 @@ class BisectFacts(Answer, frozen=True):
     wrong by itself, fed with right values, False if it is right then, None if that was not tried. ``region`` are the
     nodes that are wrong together as far as is known, or those that are left. ``hidden`` are the values inside it that
     were outputs of the part without the fault, or inputs if the search is ``from_end``. ``width`` is the largest number
-    of values at a cut: there are at most log2 of ``nodes`` + 1 + ``width`` ``runs``, unless models were skipped.
+    of values at a cut: there are at most log2 of ``nodes`` + 2 + ``width`` ``runs``, unless models were skipped.
     """
 
     status: Annotated[str, words(FOUND, NOT_SHOWN, RANGE)]
@@ -194,8 +194,8 @@ class _Bisection:
 
     @property
     def _limit(self) -> int:
-        """The most runs without skipped ones: log2 of the number of nodes + 1 + the width."""
-        return math.floor(math.log2(max(len(self._graph), 1)) + 1 + self._width)
+        """The most runs without skipped ones: log2 of the number of nodes + 2 + the width."""
+        return math.floor(math.log2(max(len(self._graph), 1)) + 2 + self._width)
 
     def result(self) -> BisectResult:
         setup, graph = self._setup, self._graph

@@ -67,7 +67,7 @@ def check_of(fault: str, seen: list[ModelProto] | None = None) -> Callable[..., 
 
 
 def bound(found: Any) -> int:
-    return math.floor(math.log2(found.nodes) + 1 + found.width)
+    return math.floor(math.log2(found.nodes) + 2 + found.width)
 
 
 @each_row("from_end", [False, True])
@@ -77,7 +77,8 @@ def test_wrong_node_is_found(name: str, from_end: bool) -> None:
     found = dmlc.bisect(model(), check=check_of(f"node:{name}", seen), inputs=FEEDS, from_end=from_end)
     assert found.node is not None
     assert (found.status, found.node.name) == ("found", name)
-    assert found.alone in (True, None)
+    assert found.alone is True
+    assert [node.name for node in found.region] == [name]
     assert len(seen) == found.runs <= bound(found)
     assert found.width == 1 or any(len(step.cut) == found.width for step in found.steps)
 
@@ -275,9 +276,8 @@ def test_command_of_the_user_is_the_check(run: Run, backend: str) -> None:
     code, out, _ = run("m.onnx", "--check", f"{backend} fused:MatMul+Add", "--format", "json")
     document = json.loads(out)
     assert (code, document["node"]["name"], document["hidden"]) == (0, "bias", ["m"])
-    assert (
-        document["runs"] == int(document["summary"].split(" | ")[2].split()[0]) <= math.log2(10) + 1 + document["width"]
-    )
+    runs = int(document["summary"].split(" | ")[2].split()[0])
+    assert document["runs"] == runs <= math.log2(10) + 2 + document["width"]
     assert run("m.onnx", "--check", f"{backend} node:gate", "-q")[1].startswith("FOUND | Sigmoid gate | ")
 
 
@@ -347,6 +347,19 @@ def test_backend_beside_another(run: Run) -> None:
         assert code == 0, out
         assert out.splitlines()[-1].startswith("FOUND | Sigmoid gate | ")
         assert "of the largest value" in out
+
+
+def test_weight_that_is_one_bit_off_when_no_difference_is_allowed(run: Run) -> None:
+    moved = model()
+    (weight,) = [tensor for tensor in moved.graph.initializer if tensor.name == "b"]
+    array = numpy_helper.to_array(weight)
+    weight.CopyFrom(numpy_helper.from_array(np.nextafter(array, np.float32(9)), "b"))
+    onnx.save(moved, "moved.onnx")
+    words = ("moved.onnx", "--against", "m.onnx", *GIVEN)
+    assert run(*words)[0] == 1
+    code, out, _ = run(*words, "--exact", "-q")
+    assert (code, out.split(" | ")[:2]) == (0, ["FOUND", "Add bias"])
+    assert run(*words, "--exact", "--atol", "1")[0] == 2
 
 
 @each_row(

@@ -110,6 +110,9 @@ class _InstanceNorm(NormRule):
             return Miss("the number of channels of {0} is not known", (match.x.type,), match.x)
         if match.dtype not in (f16, f32):
             return Miss("InstanceNormalization of {0} has no kernel", (match.dtype,))
+        if any(match.x.shape[a] == 0 or graph.dims.promises_empty(match.x.shape[a]) for a in match.axes):
+            # ONNX Runtime's CPU kernel of f16 ends the process (core/providers/cpu/nn/instance_norm.cc)
+            return Miss("an axis of {0} may be empty", (match.x.type,), match.x)
         if match.root.result.shape != match.x.shape:
             return Miss("the product has another shape than the normalized value", (), match.x)
         return used_outside(match.consumed, match.root)
@@ -221,7 +224,8 @@ class AbsorbChannelScale(_AbsorbChannelAffine):
 class AbsorbChannelBias(_AbsorbChannelAffine):
     """InstanceNormalization(x) + c, or less c, with one c for each channel, becomes its bias. ``reassociates``.
 
-    Not where a plane may be a single element: there the result is c, and kernels round it against the element.
+    A kernel may round c against the mean times the scale, 1e-5 against 949 too: it rounds the deviations in the same
+    way without c. Not where a plane may be a single element: there the deviation is exactly 0, and the result is c.
     """
 
     name = "absorb-channel-bias"

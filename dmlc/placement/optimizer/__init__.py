@@ -33,6 +33,7 @@ _FINDERS: tuple[tuple[Set[str], _Finder], ...] = (
     (frozenset(("Tanh", "Add", "Mul")), pairs.shared_half),
     (frozenset(("Mul",)), pairs.activation_of_a_scalar),
     (frozenset(("QuantizeLinear", "DequantizeLinear")), pairs.requantized),
+    (frozenset(("QuantizeLinear", "DequantizeLinear")), pairs.captured_quantization),
     (frozenset(("MatMulInteger", "Cast", "Mul")), pairs.scaled_integer_product),
 )
 

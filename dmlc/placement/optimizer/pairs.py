@@ -209,6 +209,22 @@ def requantized(view: GraphView) -> Iterator[LookAlike]:
             yield LookAlike("DoubleQDQPairsRemover", "one QuantizeLinear", second, why, Copied(value))
 
 
+def captured_quantization(view: GraphView) -> Iterator[LookAlike]:
+    """QDQFinalCleanupTransformer removes a pair whose result a graph inside a node reads, and the process ends.
+
+    It writes the new value to the node's declared inputs, and a captured value is not among them. Before it,
+    EnsureUniqueDQForNodeUnit gives each reader a DequantizeLinear of its own.
+    """
+    for first in view.of("DequantizeLinear"):
+        value, found = view.nodes[first].output[0], _scale_and_zero(view, first)
+        for second in view.readers(value, "QuantizeLinear") if found is not None else ():
+            result = view.nodes[second].output[0]
+            is_captured = any(result not in view.nodes[index].input for index in view.users.get(result, ()))
+            if is_captured and result not in view.outputs and found == _scale_and_zero(view, second):
+                why = "a graph inside a node reads the result: the process ends"
+                yield LookAlike("QDQFinalCleanupTransformer", "nothing", second, why, Copied(value))
+
+
 def _scale_and_zero(view: GraphView, index: int) -> tuple[float, float] | None:
     scale, zero = view.number(view.operand(index, 1)), view.number(view.operand(index, 2))
     return None if scale is None or zero is None else (scale, zero)

@@ -254,3 +254,20 @@ def test_check_of_a_pattern_without_its_operands_is_an_error_with_the_node(
         code, _, err = command_line("check", tmp_path / "source.onnx", "--target", target)
         assert code == 1
         assert "error[E0" in err and "I0901" not in err
+
+
+def test_quantization_that_a_branch_captures_is_right_at_every_level() -> None:
+    """ONNX Runtime's QDQFinalCleanupTransformer removes the pair between them, and ends the process."""
+    model = parser.parse_model("""<ir_version: 10, opset_import: ["" : 21]>
+g (float[3] x, bool t) => (float[3] y, float[3] d) <float s = {0.25}, uint8 z = {3}> {
+  q = QuantizeLinear(x, s, z)  d = DequantizeLinear(q, s, z)  r = QuantizeLinear(d, s, z)
+  y = If(t) <then_branch = a () => (float[3] o) { o = DequantizeLinear(r, s, z) },
+             else_branch = b () => (float[3] p) { p = Neg(x) }>
+}""")
+    warnings = [found.message for found in dmlc.check(model).diagnostics]
+    assert any("QDQFinalCleanupTransformer makes nothing of QuantizeLinear r" in text for text in warnings)
+    x = np.array([-0.5, 0.3, 2], np.float32)
+    for target in TARGETS:
+        made = dmlc.compile(model, target=target).to_onnx()
+        assert "DequantizeLinear" not in {node.op_type for node in made.graph.node if node.output[0] == "d"}, target
+        assert_right(made, {"x": x, "t": np.array(True)}, np.array([-0.5, 0.25, 2]), 0)

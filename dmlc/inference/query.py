@@ -7,7 +7,7 @@ from typing import Any
 
 from dmlc.diagnostics.counted import counted
 from dmlc.inference.fact import NOTHING, OPEN, Elements, Fact, Open, as_dim, is_size
-from dmlc.ir import Dim, DimExpr, DimTable, Shape, floordiv, product
+from dmlc.ir import Dim, DimExpr, DimTable, Shape, floordiv, product, substitute
 
 
 class Fault(ValueError):
@@ -252,4 +252,7 @@ def vanishes_with(own: Dim, size: DimExpr) -> bool:
     if isinstance(own, int) or len(size.terms) != 1:
         return own == 0
     ((factors, _),) = size.terms
-    return all(factor in monomial for factor in factors for monomial, _ in own.terms)
+    return all(
+        substitute(own, {factor: 0}) == 0 if isinstance(factor, str) else all(factor in m for m, _ in own.terms)
+        for factor in factors
+    )

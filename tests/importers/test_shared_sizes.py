@@ -64,6 +64,16 @@ def test_a_size_of_0_that_would_be_a_copy_and_fail_needs_no_computing() -> None:
     same(made, 3)
 
 
+def test_a_size_may_be_a_copy_of_what_a_slice_leaves_of_it() -> None:
+    """As jax2tf cuts a batch at 1,000,000,000: that size is 0 where the batch is, so the result's shape is known."""
+    body = CONSTANTS + "far = Constant<value_ints = [1000000000]>() one = Constant<value_ints = [1]>() "
+    body += "axes = Constant<value_ints = [1, 2]>() s = Shape(x) c = Slice(x, zero, far, zero) "
+    body += "m = ReduceMax<keepdims = 0>(c, axes) n = Gather(s, zero) l = Concat<axis = 0>(n, one) "
+    made = model(body + "r = Reshape(m, l) y = Neg(r)")
+    assert "y: f32[N, 1]" in str(dmlc.compile(made, target="onnx").graph)
+    same(made, 3)
+
+
 def test_shapes_of_values_of_one_shape_are_one() -> None:
     body = CONSTANTS + "a = Exp(x) s = Shape(x) t = Shape(a) m = Gather(s, zero) n = Gather(t, zero) "
     made = model(body + "k = Mul(m, n) e = Expand(k, zero) y = Add(m, n)", result="int64 y, int64 k")

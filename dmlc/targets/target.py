@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from dmlc.diagnostics import DmlcError, fail
 from dmlc.diagnostics.catalogue.targets import BAD_DATA
@@ -89,16 +89,7 @@ class Target(TargetFacts, frozen=True):
 _DATA = Path(__file__).with_name("data")
 
 
-class DataFile(Protocol):
-    """A file of the package, or any other."""
-
-    @property
-    def name(self) -> str: ...
-
-    def read_text(self, encoding: str) -> str: ...
-
-
-def read_data(file: DataFile) -> dict[str, Any]:
+def read_data(file: Path) -> dict[str, Any]:
     """Read a data file of the package, whose contents tests check. Raises ``DmlcError`` E0590 if it is damaged."""
     try:
         data = json.loads(file.read_text("utf-8"))

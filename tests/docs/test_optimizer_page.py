@@ -7,13 +7,8 @@ from pathlib import Path
 
 import dmlc.placement.optimizer as optimizer
 from dmlc.targets.target import load_data
-from tools.target_data import check_optimizer
 
 ROWS = load_data("ort_optimizer")["transformers"]
-
-
-def test_table_has_the_contents_that_the_package_reads() -> None:
-    check_optimizer(load_data("ort_optimizer"), "ort_optimizer.json")
 
 
 def test_each_transformer_that_the_compiler_names_has_a_row_that_is_kept_apart() -> None:

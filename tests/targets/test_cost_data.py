@@ -1,8 +1,7 @@
-"""The cost model: what a step costs, which row counts, and what a broken file says."""
+"""The cost model: what a step costs, and which row counts."""
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import pytest
@@ -13,8 +12,6 @@ from dmlc.ir.dtype import f32, f64, i8, i64
 from dmlc.targets import load_target, target_names
 from dmlc.targets.cost import Cheapest, Step, cost_model, parse_costs
 from dmlc.targets.target import load_data
-from tests.rows import each_row
-from tools.target_data import check_costs
 
 DATA: dict[str, Any] = {
     "source": "s",
@@ -68,33 +65,3 @@ def test_the_calibration_says_where_it_is_from() -> None:
     steps = [Step(k, f32, 1 << 20, 1 << 10, 1 << 10) for k in ("ReduceMax", "ArgMax", "ArgMax deep", "ArgMax far")]
     costs = [model.step(step) for step in steps]
     assert costs == sorted(costs)
-
-
-@each_row(
-    ("path", "value", "said"),
-    [
-        (("source",), "", "has a source"),
-        (("date",), None, "has a date"),
-        (("kernels",), [], "kernels are an object"),
-        (("kernels", "Sum"), [1, 2, 3, 4], "Sum: rows are an object"),
-        (("kernels", "Sum"), {}, "Sum: rows are an object"),
-        (("kernels", "Sum", "f33"), [1, 2, 3, 4], "Sum: there is no type f33"),
-        (("kernels", "Sum", "f64 f32"), [1, 2, 3, 4], "Sum: there are two rows of f64"),
-        (("kernels", "Sum", "any"), [1, 2, 3], "a row is 4 numbers"),
-        (("kernels", "Sum", "any"), [1, 2, 3, -4], "a row is 4 numbers"),
-        (("kernels", "Sum", "any"), [1, 2, 3, "4"], "a row is 4 numbers"),
-        (("kernels", "Sum", "any"), [1, 2, 3, True], "a row is 4 numbers"),
-        (("kernels", "others"), {"f32": [1, 2, 3, 4]}, "a row others for any"),
-    ],
-)
-def test_a_broken_calibration_is_a_coded_error(path: tuple[str, ...], value: Any, said: str) -> None:
-    data = copy.deepcopy(DATA)
-    place = data
-    for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = value
-    with pytest.raises(DmlcError) as caught:
-        check_costs(data, "mine.json")
-    (diagnostic,) = caught.value.diagnostics
-    assert diagnostic.code.id == "E0590"
-    assert "mine.json" in diagnostic.message and said in diagnostic.message

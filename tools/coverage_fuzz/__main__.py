@@ -1,6 +1,6 @@
 """Coverage-guided fuzzing: ``python -m tools.coverage_fuzz TARGET --runs 1000000 --corpus FOLDER``.
 
-TARGET is text (programs of the language), model (ONNX models) or target-data (the files of kernels and costs). Any
+TARGET is text (programs of the language) or model (ONNX models). Any
 answer is fine and so is any error with a code; another exception, an internal error (I09), more than 3 seconds or 256
 MiB for one small input is a crash, which is written to ``--crashes`` with what it says. Needs atheris (``pip install
 dmlc[fuzz]``, Linux and macOS). Exits 1 where something crashed.

@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-TARGETS = {"text": "text", "model": "model", "target-data": "targets"}
+TARGETS = {"text": "text", "model": "model"}
 #: Modules that run often and decide little: their branches are not counted, which is what costs.
 UNCOUNTED = (
     "dmlc.text.syntax.lexer", "dmlc.text.syntax.tokens", "dmlc.diagnostics.render", "dmlc.diagnostics.diagnostic",

@@ -167,10 +167,12 @@ def _no_such_verb(argv: list[str]) -> int:
 
 
 def _run(verb: str, argv: list[str]) -> int:
+    from dmlc.cli.signals import end_on_signals
+
+    end_on_signals()
     from dmlc.cli.console import Console, UsageError
     from dmlc.cli.options import report_options
     from dmlc.cli.parser import Parser
-    from dmlc.cli.signals import end_on_signals
     from dmlc.diagnostics import DmlcError, fail, on_command_line
 
     try:
@@ -184,7 +186,6 @@ def _run(verb: str, argv: list[str]) -> int:
     args = parser.parse_args(argv)
     args.words = argv
     console = Console(verb, args)
-    end_on_signals()
     try:
         with on_command_line():
             code: int = module.run(args, console)

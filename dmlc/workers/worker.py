@@ -34,9 +34,11 @@ def _ending(code: int | None) -> str:
 
 
 #: Finds modules where the parent does, and nowhere else: the working folder may hold models beside modules with the
-#: names of those needed. The file runs without the package around it, which takes as long to load.
+#: names of those needed. The file runs without the package around it, which takes as long to load. Ctrl-C is for the
+#: parent, which ends this process.
 _START = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)
 sys.path[:] = {path!r}
 scope = {{"__name__": "worker", "__file__": {file!r}}}
 with open({file!r}, "rb") as stream:

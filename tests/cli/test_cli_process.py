@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -146,6 +147,31 @@ def test_interrupts(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(cli, "_dispatch", interrupt)
     assert main(["check"]) == 130
+
+
+def test_an_interrupt_waits_for_the_setup_of_an_extension_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_whole = False
+
+    def setup() -> None:
+        nonlocal is_whole
+        signal.raise_signal(signal.SIGINT)
+        is_whole = True
+
+    class ExtensionFileLoader:  # as importlib names it
+        def exec_module(self) -> None:
+            setup()
+
+    def lists(*_: object) -> None:
+        ExtensionFileLoader().exec_module()
+        raise AssertionError("the interrupt is lost")
+
+    monkeypatch.setattr("dmlc.cli.ops.run", lists)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert main(["ops"]) == 130
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert is_whole
 
 
 def test_a_bug_of_ours(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

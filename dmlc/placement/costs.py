@@ -121,12 +121,15 @@ def _of_recurrence(node: NodeProto, scope: ValueScope) -> int | None:
 
 
 def _of_conv(node: NodeProto, scope: ValueScope) -> int | None:
-    """A convolution without groups transposes its weights each time, unless they are constant and of two axes or more;
-    one of single elements is a product."""
+    """A convolution without groups, over one or two axes, transposes weights that the session did not prepare; one of
+    single elements is a product."""
+    row = dispatch_row(node.op_type, "webgpu_dispatch")
     x, w = (scope.of(name).shape for name in node.input[:2])
-    if x is None or w is None or x[1] != w[1] or set(w[2:]) == {1}:
-        return None
-    return 1 if len(w) > 3 and node.input[1] in scope.constant else 2
+    if x is None or w is None or x[1] != w[1] or set(w[2:]) == {1} or len(w) > _PREPARED_AXES:
+        return row.count
+    pads_itself = attribute(node, "auto_pad") not in (None, "NOTSET")
+    is_prepared = len(w) == _PREPARED_AXES and node.input[1] in scope.constant and not pads_itself
+    return row.count + row.unprepared * (not is_prepared)
 
 
 def _of_reduction(node: NodeProto, scope: ValueScope) -> int | None:
@@ -138,6 +141,8 @@ def _of_reduction(node: NodeProto, scope: ValueScope) -> int | None:
     return 1 if before < after * _FEW and after > _MANY else None
 
 
+#: The axes of weights that it prepares.
+_PREPARED_AXES = 4
 #: The longest row that the WebGPU provider sorts in one dispatch.
 _SORTED_TOGETHER = 2048
 #: It reduces fewer elements than these, to more than these, without a transpose before.

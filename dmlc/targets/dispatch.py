@@ -16,7 +16,8 @@ class DispatchRow(Struct, frozen=True):
     """Dispatch count of an operator, with its source.
 
     ``per_row`` more are issued for each row along the operator's axis, ``apart`` more if its axes are not adjacent,
-    ``before`` more if they are not the last ones.
+    ``before`` more if they are not the last ones in their order, ``unprepared`` more for weights
+    that no session prepares.
     ``operands`` are the numbers of optional operands, each with how many more it takes.
     """
 
@@ -25,6 +26,7 @@ class DispatchRow(Struct, frozen=True):
     per_row: int = 0
     apart: int = 0
     before: int = 0
+    unprepared: int = 0
     operands: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -89,6 +91,6 @@ def dispatches(
         between = [i for i in range(min(numbers), max(numbers)) if i not in numbers and shape[i] != 1]
         count = count + row.apart * bool(between)
     if row.before and shape and axes:
-        numbers = {a % len(shape) for a in axes}
-        count = count + row.before * (numbers != set(range(len(shape) - len(numbers), len(shape))))
+        given = [a % len(shape) for a in axes]
+        count = count + row.before * (given != [*range(len(shape) - len(given), len(shape))])
     return count

@@ -42,6 +42,7 @@ from dmlc.passes.fold_constants.recurrent import ZeroInitialState
 from dmlc.passes.fold_constants.regrouped import ConcatOfPlaces, MatmulBetweenReshapes, OnesAroundTranspose
 from dmlc.passes.fold_constants.scans import RunsTogether
 from dmlc.passes.fold_constants.sequences import KnownSequence
+from dmlc.passes.fold_constants.sunk_transposes import OnesOfTranspose, TransposesAroundSlice, TransposesTogether
 from dmlc.passes.manager import REASSOCIATES, PassContext
 from dmlc.passes.rewrite import RewritePass, Rule
 
@@ -93,6 +94,9 @@ class FoldConstants(RewritePass, frozen=True):
             ConcatOfPlaces,
             AroundElementwise,
             OnesAroundTranspose,
+            OnesOfTranspose,
+            TransposesAroundSlice,
+            TransposesTogether,
             MatmulBetweenReshapes,
         ]
 

@@ -49,10 +49,16 @@ from dmlc.passes.repair.operators import (
     slices_of_gate,
     tile_by_expand,
 )
-from dmlc.passes.repair.pads import slice_negative_pads
+from dmlc.passes.repair.pads import explicit_conv_pads, slice_negative_pads
 from dmlc.passes.repair.quantized import axis_for_blocks, keep_quantization_apart
 from dmlc.passes.repair.rank import MergeBeside, MergeElementwise, MergeTransposed
-from dmlc.passes.repair.reductions import narrow_extreme, reduce_many_axes, shift_log_sum_exp, top_k_by_search
+from dmlc.passes.repair.reductions import (
+    axes_in_order,
+    narrow_extreme,
+    reduce_many_axes,
+    shift_log_sum_exp,
+    top_k_by_search,
+)
 from dmlc.passes.repair.resize import first_of_resized, merge_resize_axes, resize_by_one_factor
 from dmlc.passes.repair.transposed import explicit_transposed_pads
 from dmlc.passes.rewrite import RewritePass, Rule, rewrite
@@ -107,8 +113,10 @@ RULES: Sequence[type[Any]] = (
     centred_norm,
     shift_log_sum_exp,
     narrow_extreme,
+    axes_in_order,
     reduce_many_axes,
     slice_negative_pads,
+    explicit_conv_pads,
     MergeElementwise,
     MergeBeside,
     MergeTransposed,

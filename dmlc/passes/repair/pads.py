@@ -1,17 +1,51 @@
-"""Pads of negative counts, which ONNX cuts off and DirectML's PADDING1 does not take."""
+"""Pads of negative counts, which ONNX cuts off and DirectML's PADDING1 does not take, and pads that a Conv computes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
 
 from dmlc.ir import FOREIGN, Node, TensorType
 from dmlc.ir.dtype import bool_, i64
 from dmlc.ops.constant import constant_of
-from dmlc.ops.opaque import attribute_of
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of
 from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.lowering import KEEP, Lowered, lowers
 from dmlc.passes.repair.foreign import element_dtype, unsized_type
 from dmlc.passes.rewrite import Miss
+from dmlc.targets import dispatch_row
+
+
+@lowers(onnx=("Conv",))
+def explicit_conv_pads(e: Sketch, node: Node, x: Term, weights: Term, *bias: Term | None) -> Lowered:
+    """A Conv that pads for a size of its result gets its pads in numbers, where the provider then prepares its weights.
+
+    SAME_LOWER has the odd element before, SAME_UPPER behind.
+    """
+    mode = attribute_of(node, "auto_pad", "NOTSET")
+    if mode == "NOTSET" or not e.target.has_provider or FOREIGN in (x.dtype, weights.dtype):
+        return KEEP
+    if not dispatch_row("Conv", e.target.provider.dispatches).unprepared:
+        return KEEP
+    count = x.rank - 2
+    strides, dilations = (attribute_of(node, name, (1,) * count) for name in ("strides", "dilations"))
+    totals: list[int] = []
+    for size, kernel, stride, dilation in zip(x.shape[2:], weights.shape[2:], strides, dilations, strict=True):
+        if mode == "VALID":
+            totals.append(0)
+        elif isinstance(kernel, int) and (isinstance(size, int) or stride == 1):
+            left = 0 if not isinstance(size, int) else (size - 1) // stride * stride + 1 - size
+            totals.append(max(left + (kernel - 1) * dilation, 0))
+        else:
+            return Miss("its pads depend on a dynamic size")
+    before = [(total + (mode == "SAME_LOWER")) // 2 for total in totals]
+    pads = (*before, *(total - first for total, first in zip(totals, before, strict=True)))
+    a = node.attributes_as(OpaqueAttributes)
+    kept: dict[str, Any] = {**dict(a.attributes), "pads": pads}
+    del kept["auto_pad"]
+    return e(OPAQUE, x, weights, *bias, attributes=replace(a, attributes=tuple(sorted(kept.items()))))
 
 
 @lowers(onnx=("Pad",), repairs=("pad-negative", "pad-negative-attribute"))

@@ -17,6 +17,7 @@ from dmlc.ops.reduce import (
     REDUCE_LOG_SUM_EXP,
     REDUCE_MAX,
     REDUCE_MEAN,
+    REDUCTIONS,
     ReduceAttributes,
     reduction_of,
 )
@@ -41,6 +42,28 @@ def shift_log_sum_exp(e: Sketch, node: Node, x: Term) -> Lowered:
     is_wrong = e.target.has_fault("log-sum-exp", "ReduceLogSumExp", "T", x.dtype)
     axes = node.attributes_as(ReduceAttributes).axes
     return log_sum_exp(e, x, axes).with_ones(node.result.shape) if is_wrong else KEEP
+
+
+@lowers(*REDUCTIONS)
+def axes_in_order(e: Sketch, node: Node, x: Term) -> Lowered:
+    """A reduction of a model gets its axes in order, where the provider transposes for the last axes in another one."""
+    if node.origin is None or not e.target.has_provider:
+        return KEEP
+    is_costly = dispatch_row(reduction_of(node).onnx, e.target.provider.dispatches).before > 0
+    return e.again(node) if is_costly and not _in_order(node, x.rank) else KEEP
+
+
+def _in_order(node: Node, rank: int) -> bool:
+    """Return whether the axes are in order as the model has them."""
+    from dmlc.onnx_schema.origin import known_of  # loads onnx, which a model has loaded already
+
+    proto = node.origin.proto
+    given = next((list(a.ints) for a in proto.attribute if a.name == "axes"), None)
+    if given is None and len(proto.input) > 1:
+        array = known_of(node, proto.input).constant(proto.input[1])
+        given = None if array is None else array.ravel().tolist()
+    axes = [axis % rank for axis in given or ()]
+    return axes == sorted(axes)
 
 
 @lowers(*EXTREMES, repairs=("reduce-bytes-18",))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import repair_helpers as r
+from onnx import numpy_helper
 
 from tests import kit
 
@@ -63,3 +64,31 @@ def test_a_norm_of_numbers_far_from_zero_is_centred() -> None:
     plain = r.dmlc.compile(kit.onnx(text, opset=17), target="webgpu")
     assert "centred-norm" not in dict(r.fired(plain))
     assert any("mean is far from 0" in finding.limit for _, finding in plain.placement().findings)
+
+
+@pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER", "VALID"])
+@pytest.mark.parametrize(("size", "kernel", "stride"), [(8, 3, 1), (8, 2, 1), (7, 3, 2), (6, 3, 2), (6, 1, 3)])
+def test_a_convolution_pads_by_numbers(mode: str, size: int, kernel: int, stride: int) -> None:
+    """Else the provider transposes the weights in each run."""
+    text = f"""g (float[1, 2, {size}, 9] x) => (float[a, b, c, d] y) {{
+        y = Conv <auto_pad = "{mode}", strides = [{stride}, 1]> (x, w)
+    }}"""
+    model = kit.onnx(text)
+    weights = np.random.default_rng(0).random((3, 2, kernel, 2)).astype("f4")
+    model.graph.initializer.append(numpy_helper.from_array(weights, "w"))
+    feeds = {"x": np.random.default_rng(1).random((1, 2, size, 9)).astype("f4")}
+    program = r.dmlc.compile(model, target="webgpu")
+    assert "explicit-conv-pads" in dict(r.fired(program))
+    np.testing.assert_allclose(program.run(feeds, "cpu")["y"], kit.run(model, feeds)["y"], rtol=1e-6)
+    assert program.placement().dispatches == 1
+
+
+def test_a_reduction_has_its_axes_in_order() -> None:
+    """Else the provider takes the last axes for others, and transposes."""
+    model = kit.onnx(
+        "g (float[2, 3, 4] x) => (float[2] y) { y = ReduceMax <axes = [-1, 1], keepdims = 0> (x) }", opset=17
+    )
+    program = r.dmlc.compile(model, target="webgpu")
+    assert "axes-in-order" in dict(r.fired(program))
+    assert program.placement().dispatches == 1
+    assert "axes-in-order" not in dict(r.fired(r.dmlc.compile(model, target="directml")))

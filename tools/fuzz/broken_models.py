@@ -1,190 +1,193 @@
-"""Small ONNX models, and what becomes of them when they are broken: bit by bit, or field by field."""
+"""Small ONNX models, and what becomes of them when they are broken: byte by byte, or field by field."""
 
 from __future__ import annotations
 
+import copy
 import random
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-import numpy as np
-import onnx
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, defs, parser
 
-_SIZES = (-1, 0, 1, 3, 2**31, 2**40, 2**63 - 1)
-_OPERATORS = (
-    "", "If", "Loop", "Scan", "Reshape", "TopK", "Concat", "Slice", "ArgMax", "Split", "Pad", "Constant", "ReduceSum",
-    "Gather", "Expand", "Tile", "Range", "Softmax", "Hardmax", "OneHot", "Einsum", "Conv", "Resize", "Cast", "Where",
-    "LayerNormalization", "InstanceNormalization", "MatMul", "Clip", "Squeeze", "ReduceLogSumExp", "Nope",
-)  # fmt: skip
+from tools.fuzz.nodes import attribute, info, tensor
 
+_SIZES = (
+    *(-(2**63), -(2**31), -7, -3, -2, -1, 0, 1, 1, 2, 3, 3, 4, 5, 9, 13, 17, 63, 65, 1024, 65536),
+    *(2**31 - 1, 2**31, 2**32, 2**40, 2**62, 2**63 - 1),
+)
+_REALS = (0.0, 1.0, -1.0, 0.5, 2.0, 1e-5, 1e-30, 3.4e38, float("inf"), float("-inf"), float("nan"))
+_TEXTS = ("", "x", "n", "nope", "é", "a b", "\0", "nearest", "ij->i", "SAME_UPPER", "N" * 40, "unknown_0")
+_SCHEMAS = {schema.name: schema.attributes for schema in defs.get_all_schemas()}
+_ATTRIBUTES = sorted({name for attributes in _SCHEMAS.values() for name in attributes})
+#: Messages that decide most.
+_OFTEN = (*[NodeProto] * 5, *[AttributeProto] * 3, *[TensorProto] * 3, ValueInfoProto, *[Message] * 2)
+#: Fields that nothing depends on.
+_PROSE = ("doc_string", "metadata_props", "overload", "producer_name", "producer_version", "training_info", "name")
+#: What a text may be, by the name of its field.
+_WORDS = {
+    "op_type": sorted(_SCHEMAS),
+    "domain": ["", "ai.onnx", "com.microsoft", "ai.onnx.ml", "mine", "é"],
+    "ref_attr_name": ["by", "", "axis"],
+}
 
-def ints(name: str, *values: int) -> TensorProto:
-    """A constant of 64-bit integers."""
-    return numpy_helper.from_array(np.array(values, np.int64), name)
+#: The weights and the nodes of models from ``x`` to ``y``.
+_GRAPHS = (
+    ("int64[1] axes = {1}", "h = ReduceSum<keepdims=0>(x, axes) y = Relu(h)"),
+    ("", "h = Softmax<axis=-1>(x) i = ArgMax<axis=1>(h) y = Cast<to=1>(i)"),
+    ("int64[1] k = {2}", "v, i = TopK(x, k) y = Transpose<perm=[2, 0, 1]>(v)"),
+    ("int64[2] s = {2, -1}", "h = Reshape(x, s) y = Hardmax<axis=1>(h)"),
+    (
+        "bool c = {1}",
+        "y = If(c)<then_branch = t () => (float p) {p = Relu(x)}, else_branch = e () => (float q) {q = Exp(x)}>",
+    ),
+    (
+        "float two = {2}, float eps = {1e-5}, int64[1] axes = {2}",
+        "m = ReduceMean(x, axes) d = Sub(x, m) s = Pow(d, two) v = ReduceMean(s, axes) e = Add(v, eps) r = Sqrt(e) "
+        "y = Div(d, r)",
+    ),
+    ("", "s = Shape(x) z = ConstantOfShape(s) y = Add(x, z)"),
+    ("float[2, 3, 1] w = {1, 2, 3, 4, 5, 6}", "h = Conv(x, w) y = GlobalAveragePool(h)"),
+    ("int64[1] s = {0}, int64[1] e = {1}, int64[6] p = {0, 0, 1, 0, 0, 1}", "h = Slice(x, s, e) y = Pad(h, p)"),
+    (
+        "int64 m = {3}, bool c = {1}",
+        "y = Loop(m, c, x)<body = b (int64 i, bool on, float[2, 3, n] a) => (bool on2, float[2, 3, n] b) "
+        "{on2 = Identity(on) b = Add(a, x)}>",
+    ),
+    (
+        "float s = {1}",
+        "f, y = Scan(s, x)<num_scan_inputs=1, body = b (float s0, float[3, n] r) => (float t, float[3, n] u) "
+        "{t = Identity(s0) u = Add(s0, r)}>",
+    ),
+    ("", "q = SequenceConstruct(x, x) y = ConcatFromSequence<axis=0>(q)"),
+    (
+        "int64 k = {0}, int64[1] k0 = {0}, int64[1] w = {-1}",
+        "d = Shape(x) e = Gather<axis=0>(d, k) h = Unsqueeze(e, k0) s = Concat<axis=0>(h, w) y = Reshape(x, s)",
+    ),
+    (
+        "int64 a = {0}, int64 b = {3}, int64 d = {1}",
+        "r = Range(a, b, d) f = Cast<to=1>(r) s = ReduceSum<keepdims=0>(f) y = Add(x, s)",
+    ),
+    ("", "k = Constant<value_ints=[1, 3, 1]>() y = Expand(x, k)"),
+    ("float[3] s = {1, 1, 2}", 'y = Resize<mode="nearest">(x, "", s)'),
+    ("int64[1] d = {4}, float[2] v = {0, 1}", "h = ArgMax<axis=0>(x) y = OneHot<axis=-1>(h, d, v)"),
+    ("int64[2] p = {1, 2}", "y, z = Split<axis=1>(x, p)"),
+    ("", "y = com.microsoft.Gelu(x)"),
+    ("", "y = mine.Twice<by=2>(x)"),
+)
+_TWICE = '<domain: "mine", opset_import: ["": 18]> Twice (a) => (b) { b = Add(a, a) }'
 
 
 def base_models() -> list[ModelProto]:
     """Valid models that reach the importer's corners: weights, bodies, constants, shapes, selections, norms."""
-    node = helper.make_node
-    return [
-        _model([node("ReduceSum", ["x", "axes"], ["h"], keepdims=0), node("Relu", ["h"], ["y"])], [ints("axes", 1)]),
-        _model(
-            [node("Softmax", ["x"], ["h"], axis=-1), node("ArgMax", ["h"], ["y"], axis=1)], output=TensorProto.INT64
-        ),
-        _model([node("TopK", ["x", "k"], ["v", "i"]), node("Transpose", ["v"], ["y"], perm=[2, 0, 1])], [ints("k", 2)]),
-        _model([node("Reshape", ["x", "shape"], ["h"]), node("Hardmax", ["h"], ["y"], axis=1)], [ints("shape", 2, -1)]),
-        _model([node("If", ["c"], ["y"], then_branch=_branch("Relu"), else_branch=_branch("Exp"))], condition=True),
-        _model(
-            [
-                node("ReduceMean", ["x"], ["m"], axes=[2]),
-                node("Sub", ["x", "m"], ["d"]),
-                node("Pow", ["d", "two"], ["s"]),
-                node("ReduceMean", ["s"], ["v"], axes=[2]),
-                node("Add", ["v", "eps"], ["e"]),
-                node("Sqrt", ["e"], ["r"]),
-                node("Div", ["d", "r"], ["y"]),
-            ],
-            [_scalar("two", 2), _scalar("eps", 1e-5)],
-            opset=13,
-        ),
-        _model(
-            [node("Shape", ["x"], ["s"]), node("ConstantOfShape", ["s"], ["z"]), node("Add", ["x", "z"], ["y"])],
-        ),
-        _model([node("Conv", ["x", "w"], ["h"]), node("GlobalAveragePool", ["h"], ["y"])], [_weight("w", (2, 3, 1))]),
-        _model(
-            [node("Slice", ["x", "s", "e"], ["h"]), node("Pad", ["h", "p"], ["y"])],
-            [ints("s", 0), ints("e", 1), ints("p", 0, 0, 1, 0, 0, 1)],
-        ),
-    ]
-
-
-def _model(
-    nodes: list[NodeProto],
-    weights: list[TensorProto] | None = None,
-    *,
-    output: int = TensorProto.FLOAT,
-    opset: int = 17,
-    condition: bool = False,
-) -> ModelProto:
-    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3, "n"])]
-    if condition:
-        inputs.append(helper.make_tensor_value_info("c", TensorProto.BOOL, []))
-    outputs = [helper.make_tensor_value_info("y", output, None)]
-    graph = helper.make_graph(nodes, "g", inputs, outputs, weights or [])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
-
-
-def _branch(op: str) -> onnx.GraphProto:
-    result = helper.make_tensor_value_info(f"{op}_y", TensorProto.FLOAT, None)
-    return helper.make_graph([helper.make_node(op, ["x"], [f"{op}_y"])], op, [], [result])
-
-
-def _scalar(name: str, value: float) -> TensorProto:
-    return numpy_helper.from_array(np.array(value, np.float32), name)
-
-
-def _weight(name: str, shape: tuple[int, ...]) -> TensorProto:
-    return numpy_helper.from_array(np.ones(shape, np.float32), name)
+    head = '<ir_version: 8, opset_import: ["": 18, "com.microsoft": 1, "mine": 1]> g (float[2, 3, n] x) => (float[] y)'
+    texts = [f"{head} <{weights}> {{ {nodes} }} {_TWICE if 'mine.' in nodes else ''}" for weights, nodes in _GRAPHS]
+    return [parser.parse_model(text.replace("<>", "")) for text in texts]
 
 
 def broken_bytes(data: bytes, rng: random.Random) -> bytes:
     """The file with a few bytes changed, cut out or put in."""
     out = bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 4, 8))):
-        at = rng.randrange(len(out))
-        turn = rng.randrange(6)
-        if turn == 0:
-            out[at] = rng.randrange(256)
-        elif turn == 1:
-            out[at] ^= 1 << rng.randrange(8)
-        elif turn == 2:
-            del out[at : at + rng.randrange(1, 20)]
-        elif turn == 3:
-            out[at:at] = rng.randbytes(rng.randrange(1, 8))
-        elif turn == 4:
-            other = rng.randrange(len(out))
-            out[at : at + 8] = out[other : other + 8]
-        else:
-            del out[max(1, at) :]
+        at, other = rng.randrange(len(out)), rng.randrange(len(out))
+        end, new = rng.choice(
+            (
+                (at + 1, bytes([rng.randrange(256)])),
+                (at + 1, bytes([out[at] ^ 1 << rng.randrange(8)])),
+                (at + rng.randrange(1, 20), b""),
+                (at, rng.randbytes(rng.randrange(1, 8))),
+                (at + 8, out[other : other + 8]),
+                (len(out), b""),
+            )
+        )
+        out[at:end] = new
         out = out or bytearray(b"\0")
     return bytes(out)
 
 
 def broken_fields(model: ModelProto, rng: random.Random) -> ModelProto:
-    """A copy with some fields changed to what they must not be."""
+    """A copy with some fields changed, most often to what they must not be."""
     out = ModelProto()
     out.CopyFrom(model)
-    for _ in range(rng.choice((1, 1, 2, 3))):
-        rng.choice(_CHANGES)(out, rng)
+    for _ in range(rng.choice((1, 1, 1, 2, 4))):
+        messages = list(_messages(out))
+        names = [name for each in messages if isinstance(each, NodeProto) for name in each.output]
+        names += [each.name for each in messages if isinstance(each, (ValueInfoProto, TensorProto))]
+        kind = rng.choice(_OFTEN)
+        _change(rng.choice([each for each in messages if isinstance(each, kind)] or messages), rng, names)
     return out
 
 
-def _node(model: ModelProto, rng: random.Random) -> NodeProto:
-    return rng.choice(list(model.graph.node)) if model.graph.node else NodeProto()
+def _messages(message: Message) -> Iterator[Message]:
+    """A message and all inside it."""
+    yield message
+    for field, held in message.ListFields():
+        if field.message_type is not None:
+            for inner in held if _is_list(held) else [held]:
+                yield from _messages(inner)
 
 
-def _values(model: ModelProto) -> list[str]:
-    return ["", "x", "y", "nope", *(name for node in model.graph.node for name in node.output)]
+def _is_list(held: object) -> bool:
+    return hasattr(held, "extend")
 
 
-def _drop_node(model: ModelProto, rng: random.Random) -> None:
-    if model.graph.node:
-        model.graph.node.remove(_node(model, rng))
+def _change(message: Any, rng: random.Random, names: Sequence[str]) -> None:
+    """Change one field, most often one of those that are set."""
+    fields = [field for field, _ in message.ListFields()]
+    every = [field for field in message.DESCRIPTOR.fields if field.name not in _PROSE]
+    field = rng.choice(fields if fields and rng.random() < 0.8 else every)
+    held = getattr(message, field.name)
+    if _is_list(held):
+        items = [copy.deepcopy(item) for item in held]
+        at, turn = rng.randrange(len(items) + 1), rng.randrange(4)
+        like = copy.deepcopy(rng.choice(items)) if items and turn == 0 else None
+        new = [] if turn == 1 else [_made(message, field, rng, names) if like is None else like]
+        if isinstance(like, NodeProto):
+            like.output[:] = [f"v{rng.randrange(1000)}" for _ in like.output]
+        items[at : at + (turn != 0)] = new
+        del held[:]
+        held.extend(items)
+    elif field.message_type is None:
+        setattr(message, field.name, _made(message, field, rng, names))
+    elif message.HasField(field.name):
+        message.ClearField(field.name)
+    else:
+        held.CopyFrom(_made(message, field, rng, names))
 
 
-def _other_input(model: ModelProto, rng: random.Random) -> None:
-    node = _node(model, rng)
-    if node.input:
-        node.input[rng.randrange(len(node.input))] = rng.choice(_values(model))
+def _made(message: Any, field: Any, rng: random.Random, names: Sequence[str]) -> Any:
+    """A value for a field, one that makes some sense where the field is known."""
+    if field.message_type is not None:
+        return _message(message, field, rng, names)
+    if field.enum_type is not None:
+        return rng.choice(field.enum_type.values).number
+    if field.cpp_type in (field.CPPTYPE_INT32, field.CPPTYPE_UINT64):
+        return rng.choice((1, 6, 7, 9, 10, 11, rng.randrange(30)))
+    if field.cpp_type == field.CPPTYPE_INT64:
+        return rng.choice(_SIZES)
+    if field.cpp_type != field.CPPTYPE_STRING:
+        return rng.choice(_REALS)
+    if field.type == field.TYPE_BYTES:
+        return rng.choice((rng.choice(_TEXTS).encode(), getattr(message, "raw_data", b"")[:5], rng.randbytes(8)))
+    if field.name == "name" and isinstance(message, AttributeProto):
+        return rng.choice(_ATTRIBUTES)
+    return rng.choice(_WORDS.get(field.name) or [*_TEXTS, *names, *names])
 
 
-def _other_output(model: ModelProto, rng: random.Random) -> None:
-    node = _node(model, rng)
-    if node.output:
-        node.output[rng.randrange(len(node.output))] = rng.choice(_values(model))
-
-
-def _other_operator(model: ModelProto, rng: random.Random) -> None:
-    _node(model, rng).op_type = rng.choice(_OPERATORS)
-
-
-def _other_attribute(model: ModelProto, rng: random.Random) -> None:
-    node = _node(model, rng)
-    if node.attribute:
-        attribute = rng.choice(list(node.attribute))
-        if rng.random() < 0.5:
-            attribute.type = rng.randrange(15)
-        else:
-            attribute.i = rng.choice((*_SIZES, -(2**63)))
-            attribute.ints.append(rng.choice((*_SIZES, -7)))
-
-
-def _other_weight(model: ModelProto, rng: random.Random) -> None:
-    if model.graph.initializer:
-        tensor = rng.choice(list(model.graph.initializer))
-        if rng.random() < 0.5:
-            tensor.data_type = rng.randrange(30)
-        else:
-            tensor.dims[:] = [rng.choice(_SIZES) for _ in range(rng.randrange(4))]
-
-
-def _other_input_type(model: ModelProto, rng: random.Random) -> None:
-    type_ = rng.choice(list(model.graph.input)).type.tensor_type
-    if rng.random() < 0.3:
-        type_.elem_type = rng.randrange(30)
-    for size in type_.shape.dim:
-        if rng.random() < 0.5:
-            size.dim_value = rng.choice(_SIZES)
-
-
-def _other_opset(model: ModelProto, rng: random.Random) -> None:
-    model.opset_import[0].version = rng.choice((0, -1, 1, 6, 7, 12, 30, 2**40))
-
-
-def _other_result(model: ModelProto, rng: random.Random) -> None:
-    model.graph.output[0].name = rng.choice(_values(model))
-
-
-_CHANGES: tuple[Callable[[ModelProto, random.Random], None], ...] = (
-    _drop_node, _other_input, _other_output, _other_operator, _other_operator, _other_attribute, _other_weight,
-    _other_input_type, _other_opset, _other_result,
-)  # fmt: skip
+def _message(message: Any, field: Any, rng: random.Random, names: Sequence[str]) -> Message:
+    kind = GetMessageClass(field.message_type)
+    if kind is AttributeProto and (declared := _SCHEMAS.get(getattr(message, "op_type", ""), {})):
+        name = rng.choice(sorted(declared))
+        return attribute(name, declared[name].type, rng)
+    if kind is TensorProto:
+        return tensor(rng.choice([*names, "w"]), rng)
+    if kind is ValueInfoProto:
+        return info(rng.choice([*names, "w"]), rng)
+    made = kind()
+    for inner in field.message_type.fields:
+        held = getattr(made, inner.name)
+        if inner.message_type is None and rng.random() < 0.5:
+            value = _made(made, inner, rng, names)
+            held.append(value) if _is_list(held) else setattr(made, inner.name, value)
+    return made

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import sys
+import traceback
 from collections import Counter
 from typing import Any
 
@@ -31,7 +32,7 @@ def model(schema: defs.OpSchema, rng: random.Random) -> ModelProto:
     node = NodeProto(op_type=schema.name, domain=schema.domain, input=names, output=[f"o{k}" for k in range(results)])
     for name, declared in schema.attributes.items():
         if rng.random() < (0.9 if declared.required else 0.4):
-            node.attribute.append(_attribute(name, declared.type, rng))
+            node.attribute.append(attribute(name, declared.type, rng))
     graph = GraphProto(name="g", node=[node])
     made = []
     for name in filter(None, names):
@@ -39,17 +40,18 @@ def model(schema: defs.OpSchema, rng: random.Random) -> ModelProto:
         if turn < 0.15:
             made.append(name)
         elif turn < 0.45:
-            graph.initializer.append(_tensor(name, rng))
+            graph.initializer.append(tensor(name, rng))
         else:
-            graph.input.append(_info(name, rng))
+            graph.input.append(info(name, rng))
     if made:  # by a node of which nothing is known
         graph.node.insert(0, NodeProto(op_type="Unknown", domain="other", output=made))
-    graph.output.extend(_info(name, rng) for name in node.output if name)
+    graph.output.extend(info(name, rng) for name in node.output if name)
     opsets = {"other": 1, "": 21, schema.domain: schema.since_version}
     return helper.make_model(graph, opset_imports=[helper.make_opsetid(*entry) for entry in opsets.items()])
 
 
-def _attribute(name: str, kind: Any, rng: random.Random) -> AttributeProto:
+def attribute(name: str, kind: Any, rng: random.Random) -> AttributeProto:
+    """An attribute of a type, with any values."""
     out = AttributeProto(name=name, type=kind.value)
     if kind in (_A.INT, _A.INTS):
         out.i = rng.choice(_NUMBERS)
@@ -61,21 +63,22 @@ def _attribute(name: str, kind: Any, rng: random.Random) -> AttributeProto:
         out.s = rng.choice(_TEXTS).encode()
         out.strings.extend(rng.choice(_TEXTS).encode() for _ in range(rng.randint(0, 3)))
     elif kind == _A.TENSOR:
-        out.t.CopyFrom(_tensor("", rng))
+        out.t.CopyFrom(tensor("", rng))
     elif kind == _A.GRAPH:
         out.g.CopyFrom(_branch(rng))
     elif kind == _A.TYPE_PROTO and rng.random() < 0.8:
-        out.tp.CopyFrom(_info("", rng).type)
+        out.tp.CopyFrom(info("", rng).type)
     return out
 
 
 def _branch(rng: random.Random) -> GraphProto:
-    taken = [_info(f"q{k}", rng) for k in range(rng.randint(0, 4))]
+    taken = [info(f"q{k}", rng) for k in range(rng.randint(0, 4))]
     node = NodeProto(op_type="Identity", input=[rng.choice(("q0", "i0"))], output=["z"])
-    return GraphProto(name="b", node=[node], input=taken, output=[_info("z", rng)] * rng.choice((0, 1, 1, 2)))
+    return GraphProto(name="b", node=[node], input=taken, output=[info("z", rng)] * rng.choice((0, 1, 1, 2)))
 
 
-def _tensor(name: str, rng: random.Random) -> TensorProto:
+def tensor(name: str, rng: random.Random) -> TensorProto:
+    """A weight, which need not be sound."""
     kind, turn = rng.choice(_TYPES), rng.random()
     if turn < 0.1:
         return TensorProto(name=name)
@@ -88,37 +91,36 @@ def _tensor(name: str, rng: random.Random) -> TensorProto:
     return helper.make_tensor(name, rng.choice((1, 6, 7)), shape, numbers)
 
 
-def _info(name: str, rng: random.Random) -> ValueInfoProto:
-    info, turn = ValueInfoProto(name=name), rng.random()
+def info(name: str, rng: random.Random) -> ValueInfoProto:
+    """A value of any type and sizes."""
+    out, turn = ValueInfoProto(name=name), rng.random()
     if turn < 0.06:
-        return info
+        return out
     if turn < 0.12:
-        info.type.CopyFrom(helper.make_sequence_type_proto(helper.make_tensor_type_proto(1, None)))
+        out.type.CopyFrom(helper.make_sequence_type_proto(helper.make_tensor_type_proto(1, None)))
     elif turn < 0.15:
-        info.type.CopyFrom(helper.make_optional_type_proto(helper.make_tensor_type_proto(1, None)))
+        out.type.CopyFrom(helper.make_optional_type_proto(helper.make_tensor_type_proto(1, None)))
     elif turn < 0.18:
-        info.type.CopyFrom(helper.make_sparse_tensor_type_proto(1, [2, 3]))
+        out.type.CopyFrom(helper.make_sparse_tensor_type_proto(1, [2, 3]))
     elif turn < 0.2:
-        info.type.CopyFrom(TypeProto(map_type=TypeProto.Map(key_type=7)))
+        out.type.CopyFrom(TypeProto(map_type=TypeProto.Map(key_type=7)))
     else:
         shape = None if rng.random() < 0.1 else [rng.choice(_SIZES) for _ in range(rng.randint(0, 5))]
-        info.type.CopyFrom(helper.make_tensor_type_proto(rng.choice(_TYPES), shape))
-    return info
+        out.type.CopyFrom(helper.make_tensor_type_proto(rng.choice(_TYPES), shape))
+    return out
 
 
 def main(seed: int, count: int) -> None:
-    from tools.coverage_fuzz.judge import Crash, judge
-    from tools.coverage_fuzz.model import read
+    from tools.fuzz.readers import judge, read_model
 
     for schema in defs.get_all_schemas_with_history():
         label = f"{schema.domain or 'ai.onnx'}.{schema.name}-{schema.since_version}"
         rng, came = random.Random(f"{seed} {label}"), Counter[str]()
         for _ in range(count):
-            found = judge(read, model(schema, rng).SerializeToString())
-            if isinstance(found, Crash):
-                print(f"{label}: {found.kind} {found.place}\n{found.text}", file=sys.stderr, flush=True)
-            else:
-                came[found or "fine"] += 1
+            try:
+                came[judge(read_model, model(schema, rng).SerializeToString()) or "fine"] += 1
+            except Exception:
+                print(f"{label}\n{traceback.format_exc()}", file=sys.stderr, flush=True)
         print(label, dict(came), flush=True)
 
 

@@ -1,1 +1,0 @@
-"""Inputs that reach something new, as libFuzzer finds them."""

@@ -24,6 +24,7 @@ from dmlc.passes.fuse_selection import FuseSelection
 from dmlc.passes.fuse_softmax import FuseSoftmax
 from dmlc.passes.hoist import Hoist
 from dmlc.passes.infer_shapes import InferShapes
+from dmlc.passes.keep_transposes import KeepTransposes
 from dmlc.passes.legalize import Legalize
 from dmlc.passes.lower_hardmax import LowerHardmax
 from dmlc.passes.manager import FixedPoint, Pass, PassContext, PassManager
@@ -98,7 +99,7 @@ def default_pipeline(target: Target, options: Options) -> PassManager:
         passes.append(Legalize())
     passes += [Cse(), Dce()]
     if target.code != "numpy":
-        passes += [SplitFromSlices(), StopRepetition()]
+        passes += [SplitFromSlices(), KeepTransposes(), StopRepetition()]
     return PassManager((*passes, F16Advice(), QuantizedAdvice()))
 
 

@@ -74,10 +74,13 @@ def _viewed(value: Value) -> Value:
     return value
 
 
-def depends_on_layout(node: Node) -> bool:
-    """Return whether the provider computes an opaque node in the layout that it prefers, between transposes."""
-    a = node.attributes_as(OpaqueAttributes)
-    return not a.domain and a.op_type in _OF_LAYOUT
+def depends_on_layout(graph: Graph) -> bool:
+    """Return whether the layout that the provider prefers changes nodes: it has transposes around some operators, and
+    moves all that change the place of the channels as far as it can."""
+    if graph.holds([TRANSPOSE]):
+        return True
+    records = [node.attributes_as(OpaqueAttributes) for node in graph.nodes_of((OPAQUE,))]
+    return any(not a.domain and a.op_type in _OF_LAYOUT for a in records)
 
 
 def _fits(value: Value, known: Intervals) -> bool:

@@ -43,6 +43,7 @@ def options(model: object, **given: object) -> dict[str, str]:
         (LOSS.replace("(b, k, u)", "(b, u, k)").format(ignored=-100), {}),  # other labels may be anything
         ("g (int64[3] i) => (int64[3] y) { y = Mul (i, i) }", {}),
         ("g (float[1, 6, 8] x, float[4, 6, 3] w) => (float[1, 4, 6] y) { y = Conv (x, w) }", LAYOUT),
+        ("g (float[2, 3] x, float[3, 2] z) => (float[3, 2] y) { t = Transpose (x) y = Add (t, z) }", LAYOUT),
         ("g (float[1, 8, 8] x) => (float[1, 8, 7] y) { y = MaxPool <kernel_shape = [2]> (x) }", LAYOUT),
     ],
 )

@@ -13,6 +13,7 @@ from dmlc.diagnostics import Source
 from dmlc.ir import Value
 from dmlc.ir.dtype import f32, i64
 from dmlc.ops.elementwise import NEG
+from dmlc.ops.index import GATHER
 from dmlc.ops.move import SLICE, SPLIT
 from dmlc.passes.split_from_slices import SplitFromSlices
 from tests.rows import each_row
@@ -87,3 +88,29 @@ def test_a_split_of_the_source_stays() -> None:
     parts = b.node(SPLIT, b.input("x", (3, 6)), axis=1, sizes=(2, 4))
     assert not run(PASS, b.done(*parts), context("onnx")).ledger
     assert np.size(parts) == 2
+
+
+def test_places_that_cover_an_axis_become_a_split_where_each_node_is_a_dispatch() -> None:
+    """A negative place counts from the end."""
+    for target, expected in (("webgpu", ["split", *["reshape"] * 3]), ("onnx", ["gather"] * 3)):
+        b = Building()
+        x = b.input("x", (4, 3, 2))
+        places = [b.constant(np.array(place), i64) for place in (1, 0, -1)]
+        parts = [b(GATHER, x, place, axis=1, batch_axes=0) for place in places]
+        check_numbers(PASS, b.done(*parts), context(target))
+        assert [name for name in names(b.graph) if name != "constant"] == expected
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_a_split_of_a_transpose_that_leads_to_another_is_flattened(leads: bool) -> None:
+    last = "transpose(c, perm=[0, 2, 1])" if leads else "c"
+    text = f"""model m(x: f32[4, 3, 4]) -> (y) {{
+        a = transpose(x, perm=[1, 0, 2])
+        b, c, d = split(a, sizes=[1, 1, 1], axis=0)
+        y = matmul(matmul(b, {last}), d)
+        return y
+    }}"""
+    program = dmlc.compile(Source("m.dml", text), target="webgpu")
+    assert ("Flatten" in [node.op_type for node in program.to_onnx().graph.node]) is leads
+    feeds = {"x": np.random.default_rng(0).random((4, 3, 4)).astype("f4")}
+    np.testing.assert_allclose(program.run(feeds, "cpu")["y"], program.run(feeds, "reference")["y"], rtol=1e-6)

@@ -33,7 +33,6 @@ from dmlc.onnx_schema.schemas import DOMAIN_VERSIONS
 from dmlc.ops.constant import CONSTANT
 from dmlc.ops.move import RESHAPE, RESHAPES
 from dmlc.ops.node_name import node_name
-from dmlc.ops.opaque import OPAQUE
 from dmlc.passes.provider_options import depends_on_layout, low_words_suffice
 from dmlc.targets import Target
 from dmlc.targets.capabilities import Capabilities
@@ -204,7 +203,7 @@ def _provider_options(emitter: Emitter, session: SessionFacts) -> dict[str, str]
     has_wide = session.int64_options and any(type.dtype is i64 for type in emitter.shared.types.types.values())
     if has_wide and low_words_suffice(emitter.graph, Capabilities(emitter.target, emitter.opset)):
         options |= session.int64_options
-    if session.plain_layout and any(map(depends_on_layout, emitter.graph.nodes_of([OPAQUE]))):
+    if session.plain_layout and depends_on_layout(emitter.graph):
         options |= session.plain_layout
     return options
 

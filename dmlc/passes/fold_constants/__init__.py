@@ -42,7 +42,12 @@ from dmlc.passes.fold_constants.recurrent import ZeroInitialState
 from dmlc.passes.fold_constants.regrouped import ConcatOfPlaces, MatmulBetweenReshapes, OnesAroundTranspose
 from dmlc.passes.fold_constants.scans import RunsTogether
 from dmlc.passes.fold_constants.sequences import KnownSequence
-from dmlc.passes.fold_constants.sunk_transposes import OnesOfTranspose, TransposesAroundSlice, TransposesTogether
+from dmlc.passes.fold_constants.sunk_transposes import (
+    OnesOfTranspose,
+    TransposesAroundReshape,
+    TransposesAroundSlice,
+    TransposesTogether,
+)
 from dmlc.passes.manager import REASSOCIATES, PassContext
 from dmlc.passes.rewrite import RewritePass, Rule
 
@@ -95,6 +100,7 @@ class FoldConstants(RewritePass, frozen=True):
             AroundElementwise,
             OnesAroundTranspose,
             OnesOfTranspose,
+            TransposesAroundReshape,
             TransposesAroundSlice,
             TransposesTogether,
             MatmulBetweenReshapes,

@@ -227,7 +227,7 @@ def _order_before(graph: Graph, before: Node, moved: Node, target: Shape) -> tup
     axes = [a for a, size in enumerate(have) if not is_unit(graph, size)]
     between = [a for a, size in enumerate(middle) if not is_unit(graph, size)]
     perm = [between.index(a) for a in moved.attributes_as(TransposeAttributes).perm if a in between]
-    order = _order_of_blocks([have[a] for a in axes], [middle[a] for a in between], perm)
+    order = order_of_blocks([have[a] for a in axes], [middle[a] for a in between], perm)
     if order is None or [have[axes[i]] for i in order] != [d for d in target if not is_unit(graph, d)]:
         return None
     moving = iter([axes[i] for i in order])
@@ -235,7 +235,7 @@ def _order_before(graph: Graph, before: Node, moved: Node, target: Shape) -> tup
     return tuple([next(ones if is_unit(graph, size) else moving) for size in target])
 
 
-def _order_of_blocks(have: Sequence[Dim], middle: Sequence[Dim], perm: Sequence[int]) -> list[int] | None:
+def order_of_blocks(have: Sequence[Dim], middle: Sequence[Dim], perm: Sequence[int]) -> list[int] | None:
     """The axes of ``have`` as ``perm`` moves those of ``middle``, which merge and split them; None if it parts them."""
     places = {total: place for place, total in enumerate(accumulate(have, mul, initial=1))}
     blocks: dict[int, tuple[range, range]] = {}

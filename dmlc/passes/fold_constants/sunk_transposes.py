@@ -7,17 +7,20 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
-from dmlc.ir import Graph, Node, Operation, Value
+from dmlc.ir import Graph, Node, Operation, Shape, Value
 from dmlc.ops.binary import BINARY
 from dmlc.ops.move import (
     CONCAT,
+    RESHAPE,
     RESHAPES,
     SLICE,
     TRANSPOSE,
     ConcatAttributes,
+    ReshapeAttributes,
     SliceAttributes,
     TransposeAttributes,
 )
+from dmlc.passes.fold_constants.layouts import order_of_blocks
 from dmlc.passes.layouts import is_unit
 from dmlc.passes.patterns import made_by
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, consumed_elsewhere
@@ -124,3 +127,54 @@ class TransposesAroundSlice(Rule[_TurnedMatch]):
         record = SliceAttributes(starts=starts, ends=ends, axes=axes, steps=steps)
         made = rewriter.add(SLICE, [first.operand("x")], record)
         return [rewriter.add(TRANSPOSE, [made], TransposeAttributes(perm=match.perm))]
+
+
+class _ReshapedMatch(Match, eq=False, kw_only=True):
+    """The operand becomes ``shape``, then its axes get the order ``perm``; None where they stay."""
+
+    shape: Shape
+    perm: tuple[int, ...] | None
+
+
+class TransposesAroundReshape(Rule[_ReshapedMatch]):
+    """A reshape between two transposes that splits or merges axes, each by itself, comes before both.
+
+    ``exact``. One transpose is left, or none. A map of rows that are pixels is the same map where both move channels.
+    """
+
+    name = "transposes-around-reshape"
+    roots: ClassVar[tuple[Operation, ...]] = (TRANSPOSE,)
+    fed_by: ClassVar[Collection[Operation]] = RESHAPES
+
+    def match(self, node: Node, graph: Graph) -> _ReshapedMatch | None:
+        between = made_by(node.operand("x"), *RESHAPES)
+        first = None if between is None else made_by(between.operand("x"), TRANSPOSE)
+        if between is None or first is None:
+            return None
+        middle, last, out = first.result.shape, between.result.shape, node.result.shape
+        if 0 in last or sum(not isinstance(size, int) for size in last) > 1:  # a reshape infers one size
+            return None
+        x, old = first.operand("x"), first.attributes_as(TransposeAttributes).perm
+        before = [axis for axis in old if not is_unit(graph, x.shape[axis])]
+        back = sorted(range(len(before)), key=before.__getitem__)
+        moved = [axis for axis, size in enumerate(last) if not is_unit(graph, size)]
+        order = order_of_blocks([last[a] for a in moved], [d for d in middle if not is_unit(graph, d)], back)
+        if order is None:
+            return None
+        here = [moved[i] for i in order]  # the axes of the reshape's result, in the order of the operand
+        final = [axis for axis in node.attributes_as(TransposeAttributes).perm if axis in moved]
+        if final == here:
+            return _ReshapedMatch(node, (between, first), shape=out, perm=None)
+        ones = [axis for axis, size in enumerate(out) if is_unit(graph, size)]
+        shape = (*[1] * len(ones), *[last[axis] for axis in here])
+        places = iter(final)
+        perm = tuple([ones.index(a) if a in ones else len(ones) + here.index(next(places)) for a in range(len(out))])
+        return _ReshapedMatch(node, (between, first), shape=shape, perm=perm)
+
+    def check(self, match: _ReshapedMatch, graph: Graph) -> Miss | None:
+        return consumed_elsewhere(match)
+
+    def build(self, match: _ReshapedMatch, rewriter: Rewriter) -> Sequence[Value]:
+        x = match.consumed[1].operand("x")
+        y = rewriter.add(RESHAPE, [x], ReshapeAttributes(shape=match.shape))
+        return [y if match.perm is None else rewriter.add(TRANSPOSE, [y], TransposeAttributes(perm=match.perm))]

@@ -84,3 +84,22 @@ def test_a_slice_between_two_transposes_is_cut_before_both() -> None:
 
     assert left(lambda b: made(b, (2, 0, 1))) == ["slice"]
     assert left(lambda b: made(b, (1, 0, 2))) == ["slice", "transpose"]
+
+
+@each_row(
+    ("split", "second", "expected"),
+    [
+        ([2, 5, 3, 4], (0, 2, 3, 1), ["reshape"]),
+        ([2, 5, 12, 1], (0, 2, 1, 3), ["reshape"]),
+        ([2, 5, 3, 4], (2, 0, 1, 3), ["reshape", "transpose"]),
+        ([10, 12], (1, 0), ["transpose", "reshape", "transpose"]),
+    ],
+)
+def test_a_reshape_between_two_transposes_comes_before_both(
+    split: list[int], second: tuple[int, ...], expected: list[str]
+) -> None:
+    def made(b: Building) -> Value:
+        first = turned(b, "x", 0, 2, 1, shape=(2, 12, 5))
+        return b(TRANSPOSE, b(RESHAPE, first, shape=split), perm=list(second))
+
+    assert left(made) == expected

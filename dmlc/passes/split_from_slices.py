@@ -78,13 +78,16 @@ def _place(node: Node, context: PassContext) -> tuple[int, range] | None:
 
 
 def _places(node: Node) -> tuple[int, range] | None:
-    """The axis that a slice cuts and the places that it keeps; None if it cuts more axes, or unknown places."""
+    """The axis that a slice cuts and the places that it keeps; None if it cuts more axes, or places that are not known,
+    or not neighbours."""
     rows = node.attributes_as(SliceAttributes).rows()
     if len(rows) != 1:
         return None
     axis, start, stop, step = rows[0]
     size = node.operand("x").shape[axis]
-    if step != 1 or not (isinstance(size, int) and isinstance(start, int) and isinstance(stop, int)):
+    if not (isinstance(size, int) and isinstance(start, int) and isinstance(stop, int)):
         return None
-    found = range(size)[start:stop]
-    return (axis, found) if found else None
+    found = range(size)[start:stop:step]
+    if len(found) == 1:
+        found = range(found[0], found[0] + 1)
+    return (axis, found) if found and found.step == 1 else None

@@ -36,7 +36,7 @@ def node_dispatches(node: NodeProto, scope: ValueScope, provider: Provider) -> D
     special = _SPECIAL.get(table, {}).get(node.op_type)
     known = None if special is None else special(node, scope)
     if known is not None:
-        return known
+        return known if known != _UNKNOWN else None
     shape = scope.of(node.input[0]).shape if node.input else None
     count = dispatches(node.op_type, shape, _axes(node, shape is None or len(shape), scope), table)
     more = dispatch_row(node.op_type, table).operands
@@ -95,12 +95,10 @@ def _of_sort(node: NodeProto, scope: ValueScope) -> int | None:
     """A transpose before and two behind it where the axis is not the last one. Longer rows than a workgroup sorts are
     sorted by steps over the whole, padded to a power of 2."""
     shape = scope.of(node.input[0]).shape
-    if not shape:
-        return None
-    axis = _axes(node, len(shape), scope) or [-1]
-    size = shape[axis[0]]
-    if not isinstance(size, int):
-        return None
+    axis = _axes(node, len(shape), scope) if shape else None
+    size = shape[axis[0]] if shape and axis else None
+    if not shape or not axis or not isinstance(size, int):
+        return _UNKNOWN
     levels = (size - 1).bit_length()
     sorts = 1 if size <= _SORTED_TOGETHER else levels * (levels + 1) // 2 + 2
     return sorts + 3 * (axis[0] % len(shape) != len(shape) - 1)
@@ -115,7 +113,7 @@ def _of_recurrence(node: NodeProto, scope: ValueScope) -> int | None:
     """A dispatch for each step of each direction. LSTM also copies the states that it is given and that it gives."""
     shape, directions = scope.of(node.input[0]).shape, 1 + (attribute(node, "direction") == "bidirectional")
     if not shape or not isinstance(shape[0], int):
-        return None
+        return _UNKNOWN
     states = (*node.input[5:7], *node.output[1:3]) if node.op_type == "LSTM" else ()
     return shape[0] * directions + sum(map(bool, states))
 
@@ -143,11 +141,13 @@ def _of_reduction(node: NodeProto, scope: ValueScope) -> int | None:
 
 #: The axes of weights that it prepares.
 _PREPARED_AXES = 4
+#: The count of a node that depends on a size that is not known.
+_UNKNOWN = -1
 #: The longest row that the WebGPU provider sorts in one dispatch.
 _SORTED_TOGETHER = 2048
 #: It reduces fewer elements than these, to more than these, without a transpose before.
 _FEW, _MANY = 32, 1024
-#: Operators whose count depends on more than the axes, by table; a result of None leaves it to that.
+#: Operators whose count depends on more than the axes, by table; a result of None leaves it to that table.
 _SPECIAL: Mapping[str, Mapping[str, Callable[[NodeProto, ValueScope], int | None]]] = {
     "dispatch": {
         "Attention": _of_attention,

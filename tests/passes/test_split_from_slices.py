@@ -71,6 +71,14 @@ def test_slices_with_steps_of_more_axes_or_open_sizes_stay() -> None:
     assert not run(PASS, b.done(*turned, *both), context("onnx")).ledger
 
 
+def test_slices_of_one_place_cover_an_axis_whatever_their_step() -> None:
+    b = Building()
+    x = b.input("x", (3, 4))
+    parts = [b(SLICE, x, starts=(start,), ends=(99,), axes=(1,), steps=(4,)) for start in range(4)]
+    check_numbers(PASS, b.done(*parts), context("onnx"))
+    assert names(b.graph) == ["split"]
+
+
 def test_one_slice_of_all_stays() -> None:
     b = Building()
     assert not run(PASS, b.done(part(b, b.input("x", (3, 6)), 0, 6)), context("onnx")).ledger

@@ -5,23 +5,41 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from dmlc.codegen.onnx.emitter import Emitter
+from dmlc.ir.dtype import bool_
 from dmlc.onnx_schema.types import DTYPE_OF
 from dmlc.placement.optimizer import look_alikes
-from dmlc.placement.optimizer.view import Copied, Given, GraphView, Renamed
+from dmlc.placement.optimizer.view import Copied, Given, GraphView, Summed
+from dmlc.targets.capabilities import Capabilities
 
 
 def keep_look_alikes(emitter: Emitter) -> None:
     """Write what ``dmlc.placement.optimizer`` finds in a form that no transformer takes, and that computes the same."""
     view = GraphView(emitter.nodes, emitter.output_names, emitter.fact_of, emitter.opset)
+    capabilities = Capabilities(emitter.target, emitter.opset)
+    lacks_sum = capabilities.has_provider and capabilities.kernel("Sum") is None
     cures = [found.cure for found in look_alikes(view)]
     copied = {view.made_by[cure.value]: cure for cure in cures if isinstance(cure, Copied)}
     for cure in cures:
-        if isinstance(cure, Renamed):
-            emitter.nodes[cure.index].op_type = cure.operator
-        elif isinstance(cure, Given):
+        if isinstance(cure, Given):
             _give(emitter, cure)
-    for index in sorted(copied, reverse=True):
-        _copy(emitter, index, copied[index])
+    summed = {cure.index for cure in cures if isinstance(cure, Summed)}
+    for index in sorted(copied.keys() | summed, reverse=True):
+        if index in copied:
+            _copy(emitter, index, copied[index], lacks_sum=lacks_sum)
+        if index in summed and lacks_sum:
+            _subtract(emitter, index)
+        elif index in summed:
+            emitter.nodes[index].op_type = "Sum"
+
+
+def _subtract(emitter: Emitter, index: int) -> None:
+    """Take the opposite of the second operand off instead of adding it: every float is the same."""
+    node = emitter.nodes[index]
+    name = emitter.values.new(f"{node.input[1]}/Neg")
+    opposite = NodeProto(op_type="Neg", input=[node.input[1]], output=[name])
+    opposite.name = emitter.node_names.new(f"{node.name or name}/Neg")
+    node.op_type, node.input[1] = "Sub", name
+    emitter.nodes.insert(index, opposite)
 
 
 def _give(emitter: Emitter, cure: Given) -> None:
@@ -31,13 +49,16 @@ def _give(emitter: Emitter, cure: Given) -> None:
     node.input[cure.position] = emitter.ints(cure.numbers)
 
 
-def _copy(emitter: Emitter, index: int, cure: Copied) -> None:
-    """Sum with -0 leaves every float as it is, -0 and NaN too."""
+def _copy(emitter: Emitter, index: int, cure: Copied, *, lacks_sum: bool) -> None:
+    """Sum with -0 leaves every float as it is, -0 and NaN too; so does a choice between a value and itself."""
     node, name = emitter.nodes[index], cure.value
     dtype = DTYPE_OF.get(emitter.fact_of(name).element)
     kept = emitter.rename_result(node, name)
     copy = NodeProto(op_type="Max", input=[kept, kept], output=[name])
-    if dtype is not None and dtype.is_float:
+    if dtype is not None and dtype.is_float and lacks_sum:
+        copy.op_type = "Where"
+        copy.input.insert(0, emitter.scalar(True, bool_))
+    elif dtype is not None and dtype.is_float:
         copy.op_type, copy.input[1] = "Sum", emitter.scalar(-0.0, dtype)
     copy.name = emitter.node_names.new(f"{node.name or name}/{copy.op_type}")
     emitter.nodes.insert(index + 1, copy)

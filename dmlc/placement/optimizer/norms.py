@@ -13,7 +13,7 @@ from msgspec import Struct
 from onnx import TensorProto
 
 from dmlc.inference.fact import FLOATS, fitting
-from dmlc.placement.optimizer.view import GraphView, LookAlike, Renamed
+from dmlc.placement.optimizer.view import GraphView, LookAlike, Summed
 
 #: Operators that a graph must have to be looked at.
 OPERATORS = frozenset(("Pow", "ReduceMean", "Add", "Sqrt", "Div", "Mul"))
@@ -51,7 +51,7 @@ def find(view: GraphView) -> Iterator[LookAlike]:
                     makes=f"{kind}LayerNormalization",
                     node=chain.quotient,
                     difference=difference,
-                    cure=Renamed(chain.add, "Sum"),
+                    cure=Summed(chain.add),
                     is_taken=_is_taken(view, chain),
                 )
                 break

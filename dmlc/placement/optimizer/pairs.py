@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from onnx import TensorProto
 
-from dmlc.placement.optimizer.view import Copied, Given, GraphView, LookAlike, Renamed
+from dmlc.placement.optimizer.view import Copied, Given, GraphView, LookAlike, Summed
 
 _SINGLE_OR_HALF = (TensorProto.FLOAT, TensorProto.FLOAT16)
 #: Operators whose results are not negative.
@@ -118,7 +118,7 @@ def norm_of_a_sum(view: GraphView) -> Iterator[LookAlike]:
         is_last = axis == -1 or (shape is not None and axis == len(shape) - 1)
         if not is_last or shape is None or scale is None or scale != shape[-1:]:
             why = "the scale is not a vector of the size of the last axis"
-            yield LookAlike("SkipLayerNormFusion", "SkipLayerNormalization", norm, why, Renamed(add, "Sum"))
+            yield LookAlike("SkipLayerNormFusion", "SkipLayerNormalization", norm, why, Summed(add))
 
 
 def normalized_product(view: GraphView) -> Iterator[LookAlike]:
@@ -142,7 +142,7 @@ def sum_of_convolutions(view: GraphView) -> Iterator[LookAlike]:
         operands = view.nodes[add].input
         if not view.outputs.isdisjoint(operands) and all(view.maker(name, "Conv") is not None for name in operands):
             why = "a convolution is an output, which is lost"
-            yield LookAlike("ConvAddActivationFusion", "FusedConv", add, why, Renamed(add, "Sum"))
+            yield LookAlike("ConvAddActivationFusion", "FusedConv", add, why, Summed(add))
 
 
 def shared_half(view: GraphView) -> Iterator[LookAlike]:
@@ -158,7 +158,7 @@ def shared_half(view: GraphView) -> Iterator[LookAlike]:
             continue
         if len(view.users.get(half, ())) > 1 or half in view.outputs or view.rank(half) == 0:
             why = "the data is a scalar" if view.rank(half) == 0 else "half of the data is read by others"
-            yield LookAlike("FastGeluFusion", "FastGelu", product, why, Renamed(add, "Sum"))
+            yield LookAlike("FastGeluFusion", "FastGelu", product, why, Summed(add))
 
 
 def activation_of_a_scalar(view: GraphView) -> Iterator[LookAlike]:
@@ -192,7 +192,7 @@ def scaled_integer_product(view: GraphView) -> Iterator[LookAlike]:
         total = view.nodes[add].output[0]
         if view.rank(view.other(add, value)) != 1 or view.shape(total) != shape:
             why = "the bias is not a vector of the size of the last axis"
-            yield LookAlike("MatMulIntegerToFloatFusion", "MatMulIntegerToFloat", add, why, Renamed(add, "Sum"))
+            yield LookAlike("MatMulIntegerToFloatFusion", "MatMulIntegerToFloat", add, why, Summed(add))
 
 
 def requantized(view: GraphView) -> Iterator[LookAlike]:

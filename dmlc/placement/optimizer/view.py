@@ -14,17 +14,17 @@ from dmlc.onnx_schema.domains import plain_domain
 from dmlc.onnx_schema.nested import may_hold_graphs, values_read_by
 
 
-class Renamed(Struct, frozen=True):
-    """A cure: the node ``index`` becomes one of an operator that computes the same from the same operands."""
+class Summed(Struct, frozen=True):
+    """A cure: the Add ``index`` becomes a Sum, or a Sub of the opposite where there is no kernel of Sum."""
 
     index: int
-    operator: str
 
 
 class Copied(Struct, frozen=True):
     """A cure: every reader of ``value``, and the output of that name, has a copy of it.
 
-    It is a sum with -0, and for integers the maximum of the value with itself: no transformer removes them.
+    It is a sum with -0 or a choice between the value and itself, and for integers the maximum of the value with
+    itself: no transformer removes them.
     """
 
     value: str
@@ -39,7 +39,7 @@ class Given(Struct, frozen=True):
     numbers: tuple[int, ...]
 
 
-Cure: TypeAlias = "Renamed | Copied | Given"
+Cure: TypeAlias = "Summed | Copied | Given"
 
 
 class LookAlike(Struct, frozen=True):

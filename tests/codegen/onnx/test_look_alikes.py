@@ -127,6 +127,21 @@ def test_look_alike_that_no_rule_touches_is_right_at_every_level(target: str) ->
     assert_right(model, norm.feeds(), norm.expected(**norm.feeds()), TOLERANCE["float"])
 
 
+def test_a_provider_without_sum_gets_other_nodes() -> None:
+    """They are as exact: -0 stays."""
+    norm = Norm(power=4)
+    model = dmlc.compile(norm.model, target="webgpu").to_onnx()
+    assert {"Neg", "Sub"} <= {node.op_type for node in model.graph.node}
+    assert_right(model, norm.feeds(), norm.expected(**norm.feeds()), TOLERANCE["float"])
+    text = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[3, 4] x, float[3] z) => (float[4] y) { t = Transpose (x) y = MatMul (t, z) }"""
+    program = dmlc.compile(parser.parse_model(text), target="webgpu")
+    assert [node.op_type for node in program.to_onnx().graph.node] == ["Transpose", "Where", "MatMul"]
+    assert program.placement().count("cpu") == 0
+    x, z = np.full((3, 4), -0.0, np.float32), np.ones(3, np.float32)
+    assert_right(program.to_onnx(), {"x": x, "z": z}, x.T @ z, 0)
+
+
 @pytest.mark.parametrize("rest", ["y = Mul(n, w)", "y = Mul(w, n)"])
 def test_rms_look_alike_is_right_at_every_level(rest: str) -> None:
     text = f"""<ir_version: 8, opset_import: ["" : 18]>

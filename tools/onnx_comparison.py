@@ -167,7 +167,7 @@ def generated(seeds: Iterable[int]) -> Iterator[tuple[str, ModelProto]]:
             if seed % 2:
                 yield f"structural {seed}", structure_models.generate(seed).model
             else:
-                yield f"arithmetic {seed}", onnx_models.generate(seed).model
+                yield f"arithmetic {seed}", onnx_models.generate(seed)
         except onnx_models.MisfitError:
             continue
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from onnx import ModelProto
 
 import dmlc
 from dmlc.cli.main import main
-from tools.fuzz import onnx_models
+from tools.fuzz.onnx_models import of_pattern
 from tools.fuzz.onnx_patterns import PATTERNS
 
 ROOT = Path(__file__).parents[2]
@@ -37,18 +35,6 @@ def assert_same_again(source: Any, **options: Any) -> int:
     return len(ledger["rewrites"])
 
 
-def pattern_model(pattern: Callable[[onnx_models.Grower], object]) -> ModelProto:
-    """A small valid model of a written-out pattern."""
-    for attempt in range(200):
-        try:
-            program = onnx_models.Grower(f"{pattern.__name__}/{attempt}").model(((1, pattern),))
-        except onnx_models.MisfitError:
-            continue
-        if program.model.graph.node and onnx_models.is_valid(program.model):
-            return program.model
-    raise AssertionError(f"{pattern.__name__} yields no valid model")
-
-
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: options["target"])
 def test_examples_compiled_again_have_the_same_bytes(options: dict[str, Any]) -> None:
     """Each with one of the options, and one with all."""
@@ -60,7 +46,7 @@ def test_examples_compiled_again_have_the_same_bytes(options: dict[str, Any]) ->
 def test_patterns_compiled_again_have_the_same_bytes() -> None:
     count = 0
     for number, (_, pattern) in enumerate(PATTERNS):
-        count += assert_same_again(pattern_model(pattern), **OPTIONS[number % 2])
+        count += assert_same_again(of_pattern(pattern), **OPTIONS[number % 2])
     assert count > len(PATTERNS)
 
 

@@ -21,7 +21,7 @@ STRUCTURED = (227, 294)
 
 @each_row("seed", PLAIN)
 def test_plain_models_that_changed(seed: int) -> None:
-    _check(generate_plain(seed).model, seed)
+    _check(generate_plain(seed), seed)
 
 
 @pytest.mark.parametrize("seed", STRUCTURED)
@@ -32,7 +32,7 @@ def test_structured_models_that_changed(seed: int) -> None:
 @pytest.mark.parametrize("start", range(0, 20, 10))
 def test_plain_models(start: int) -> None:
     for seed in range(start, start + 10):
-        _check(generate_plain(seed).model, seed)
+        _check(generate_plain(seed), seed)
 
 
 @pytest.mark.parametrize("start", range(0, 10, 5))

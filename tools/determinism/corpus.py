@@ -34,10 +34,11 @@ def write_corpus(folder: Path, *, programs: int, models: int, patterns: int) -> 
     for seed in range(programs):
         _write(folder / f"programs/{seed}.dml", random_programs.generate(seed).text().encode("utf-8"))
     for seed in range(models):
-        _write(folder / f"models/{seed}.onnx", onnx_models.generate(seed).model.SerializeToString())
+        _write(folder / f"models/{seed}.onnx", onnx_models.generate(seed).SerializeToString())
     for _, pattern in PATTERNS:
         for seed in range(patterns):
-            _write(folder / f"patterns/{pattern.__name__.strip('_')}_{seed}.onnx", _of_pattern(pattern, seed))
+            name = f"patterns/{pattern.__name__.strip('_')}_{seed}.onnx"
+            _write(folder / name, onnx_models.of_pattern(pattern, seed).SerializeToString())
     return sources(folder)
 
 
@@ -73,18 +74,6 @@ def _many_names() -> str:
         index = f"argmax({inputs[place - 1]}, axes=[0, 2]) as f32"
         lines.append(f"    out_{name} = reduce_sum(reduce_sum({x} * 2, axes=[0]), axes=[2]) + {index}")
     return "\n".join([*lines, f"    return {', '.join(f'out_{name}' for name in dims)}", "}", ""])
-
-
-def _of_pattern(pattern, seed: int) -> bytes:  # type: ignore[no-untyped-def]
-    """The first valid model of the pattern that the seed leads to."""
-    for attempt in range(200):
-        try:
-            program = onnx_models.Grower(f"{pattern.__name__}/{seed}/{attempt}").model(((1, pattern),))
-        except onnx_models.MisfitError:
-            continue
-        if program.model.graph.node and onnx_models.is_valid(program.model):
-            return bytes(program.model.SerializeToString())
-    raise AssertionError(f"{pattern.__name__} yields no valid model")
 
 
 def _copy(folder: Path, into: Path) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
 import onnxruntime as ort
 from onnx import ModelProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper, shape_inference
+
+from dmlc.onnx_schema.nested import values_read_by
 
 F32, F16, F64 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE
 I32, I64, BOOL = TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL
@@ -27,18 +28,6 @@ ort.set_default_logger_severity(4)
 
 class MisfitError(Exception):
     """Raised where the drawn parts do not fit together; others are drawn."""
-
-
-@dataclass(frozen=True)
-class FuzzModel:
-    """A model and the types of its values, so that it can be made smaller."""
-
-    model: ModelProto
-    kinds: dict[str, Kind] = field(default_factory=dict, compare=False)
-
-    def text(self) -> str:
-        text: str = onnx.printer.to_text(self.model)
-        return text
 
 
 def is_valid(model: ModelProto) -> bool:
@@ -229,7 +218,7 @@ class Grower:
 
     # --- the whole
 
-    def model(self, recipes: Sequence[tuple[int, Callable[[Grower], object]]]) -> FuzzModel:
+    def model(self, recipes: Sequence[tuple[int, Callable[[Grower], object]]]) -> ModelProto:
         rng = self.rng
         for _ in range(rng.choice((1, 1, 2, 2, 3))):
             self.input()
@@ -249,7 +238,7 @@ class Grower:
             if not self.chance(0.5):  # half of the time what was begun stays
                 del self.nodes[nodes:], self.values[values:]
 
-    def _finished(self) -> FuzzModel:
+    def _finished(self) -> ModelProto:
         rng = self.rng
         used = {name for node in self.nodes for name in node.input}
         made = [name for name in self.values if name not in self.inputs]
@@ -271,40 +260,29 @@ class Grower:
         if self.chance(0.2):
             graph.value_info.extend(_info(n, self.kinds[n]) for n in rest if n not in outputs)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=10)
-        return cleaned(FuzzModel(model, self.kinds))
+        return cleaned(model)
 
 
-def cleaned(program: FuzzModel) -> FuzzModel:
+def cleaned(model: ModelProto) -> ModelProto:
     """Without nodes, inputs and weights that nothing uses."""
-    model = ModelProto()
-    model.CopyFrom(program.model)
-    graph = model.graph
-    used, kept = {info.name for info in graph.output}, []
-    for node in reversed(graph.node):
+    out = ModelProto()
+    out.CopyFrom(model)
+    used, nodes = {info.name for info in out.graph.output}, []
+    for node in reversed(model.graph.node):
         if used.intersection(node.output):
-            kept.append(node)
-            used.update(node.input)
-            used.update(_captured(node))
-    nodes = list(reversed(kept))
+            nodes.append(node)
+            used.update(values_read_by(node))
     made = {name for node in nodes for name in node.output}
     parts = {
-        "node": nodes,
-        "input": [info for info in graph.input if info.name in used and info.name not in made],
-        "initializer": [tensor for tensor in graph.initializer if tensor.name in used],
-        "value_info": [info for info in graph.value_info if info.name in made],
+        "node": nodes[::-1],
+        "input": [info for info in model.graph.input if info.name in used and info.name not in made],
+        "initializer": [tensor for tensor in model.graph.initializer if tensor.name in used],
+        "value_info": [info for info in model.graph.value_info if info.name in made],
     }
     for name, part in parts.items():
-        copies = [type(item).FromString(item.SerializeToString()) for item in part]
-        graph.ClearField(name)
-        getattr(graph, name).extend(copies)
-    return FuzzModel(model, program.kinds)
-
-
-def _captured(node: NodeProto) -> set[str]:
-    bodies = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
-    return {name for body in bodies for inner in body.node for name in inner.input} | {
-        info.name for body in bodies for info in body.output
-    }
+        out.graph.ClearField(name)
+        getattr(out.graph, name).extend(part)
+    return out
 
 
 def _type(kind: Kind) -> TypeProto:
@@ -332,16 +310,28 @@ def _kind(type_: TypeProto, shape: Sequence[Size] | None) -> Kind:
     return tensor.elem_type, tuple(sizes)
 
 
-def generate(seed: int) -> FuzzModel:
+def generate(seed: int) -> ModelProto:
     """The model of that seed: the first that is valid of those it begins."""
     from tools.fuzz.onnx_patterns import PATTERNS
     from tools.fuzz.onnx_recipes import OPERATORS
 
     for attempt in range(50):
         try:
-            program = Grower(f"{seed}/{attempt}").model((*OPERATORS, *PATTERNS))
+            model = Grower(f"{seed}/{attempt}").model((*OPERATORS, *PATTERNS))
         except MisfitError:
             continue
-        if is_valid(program.model):
-            return program
+        if is_valid(model):
+            return model
     raise AssertionError(f"seed {seed} yields no valid model")
+
+
+def of_pattern(pattern: Callable[[Grower], object], seed: int = 0) -> ModelProto:
+    """The first valid model of a written-out pattern that the seed leads to."""
+    for attempt in range(200):
+        try:
+            model = Grower(f"{pattern.__name__}/{seed}/{attempt}").model(((1, pattern),))
+        except MisfitError:
+            continue
+        if model.graph.node and is_valid(model):
+            return model
+    raise AssertionError(f"{pattern.__name__} yields no valid model")

@@ -176,7 +176,7 @@ def _kind(word: str) -> str:
 @cache
 def models(grown: int = 120) -> list[ModelProto]:
     """Models of the suite, and as many of its generator, without the large ones."""
-    found = [*base_models(), *(generate(seed).model for seed in range(grown))]
+    found = [*base_models(), *(generate(seed) for seed in range(grown))]
     return [model for model in found if model.ByteSize() <= _LONGEST]
 
 

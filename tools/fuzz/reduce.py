@@ -1,37 +1,37 @@
-"""Makes a program that fails smaller, as long as it fails in the same way."""
+"""Makes a program or a model that fails smaller, as long as it fails in the same way."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TypeVar
+from itertools import islice
 
+from onnx import ModelProto
+
+import dmlc
+from dmlc.diagnostics import DmlcError
 from tools.fuzz.programs import FuzzProgram, Line
 
-T = TypeVar("T")
 
-
-def smallest_case(start: T, smaller: Callable[[T], Iterable[T]], fails: Callable[[T], bool], tries: int) -> T:
-    """The smallest case found that fails too, after so many tries. Greedy, so not the least.
-
-    ``smaller`` gives what a case can become, the boldest first; ``fails`` says whether the failure is the same.
-    """
-    best, left, progress = start, tries, True
-    while progress and left > 0:
-        progress = False
-        for candidate in smaller(best):
-            left -= 1
-            if fails(candidate):
-                best, progress = candidate, True
-                break
-            if left <= 0:
-                break
-    return best
+def reduced_model(model: ModelProto, fails: Callable[[ModelProto], bool]) -> ModelProto:
+    """The smallest model that ``dmlc.repro`` finds whose failure is the same; ``fails`` says whether it is."""
+    try:
+        return dmlc.repro(model, check=lambda part, inputs, expected: not fails(part)).model
+    except DmlcError:  # the original does not run
+        return model
 
 
 def reduced(program: FuzzProgram, fails: Callable[[FuzzProgram], bool], *, tries: int = 400) -> FuzzProgram:
-    """The smallest program found whose failure is the same; ``fails`` says whether it is."""
-    return smallest_case(program, _smaller, fails, tries)
+    """The smallest program found whose failure is the same; ``fails`` says whether it is. Greedy, so not the least."""
+    progress = True
+    while progress and tries > 0:
+        progress = False
+        for candidate in islice(_smaller(program), tries):
+            tries -= 1
+            if fails(candidate):
+                program, progress = candidate, True
+                break
+    return program
 
 
 def _smaller(program: FuzzProgram) -> Iterator[FuzzProgram]:

@@ -7,21 +7,18 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from onnx import ModelProto, ValueInfoProto, inliner
+from onnx import ModelProto
 
 from tools import environment
 from tools.fuzz.judge import Failure
-from tools.fuzz.reduce import smallest_case
-from tools.fuzz.structure_bodies import copied, reads_of
+from tools.fuzz.reduce import reduced_model
 from tools.fuzz.structure_grower import StructureModel
 from tools.fuzz.structure_judge import choices, judge, verified
-from tools.fuzz.structure_models import generate, loads
-from tools.fuzz.structure_types import types_of
+from tools.fuzz.structure_models import generate
 
 #: One model in so many is verified by the package as well.
 VERIFIED = 20
@@ -109,137 +106,18 @@ def _record(out: Found, line: dict[str, Any]) -> None:
         out.failures.append(line)
 
 
-def smallest(case: StructureModel, failure: Failure, seed: int, *, tries: int = 250) -> StructureModel:
+def smallest(case: StructureModel, failure: Failure, seed: int) -> StructureModel:
     """A smaller model that fails in the same way."""
 
-    def fails(candidate: StructureModel) -> bool:
+    def fails(model: ModelProto) -> bool:
         try:
             check = verified if failure.kind == "verify" else judge
-            found = check(candidate, failure.options, seed)
+            found = check(replace(case, model=model), failure.options, seed)
         except Exception:  # the rest is not a model that runs
             return False
         return found is not None and found.kind == failure.kind
 
-    return smallest_case(case, _smaller, fails, tries)
-
-
-def _smaller(case: StructureModel) -> Iterator[StructureModel]:
-    for candidate in _parts(case):
-        if candidate.model != case.model and candidate.model.graph.output and loads(candidate.model):
-            yield candidate
-
-
-def _parts(case: StructureModel) -> Iterator[StructureModel]:
-    model = case.model
-    if case.external:
-        yield replace(case, external=False)
-    for place in range(len(model.graph.output)):
-        copy = copied(model)
-        if len(copy.graph.output) > 1:
-            del copy.graph.output[place]
-            yield replace(case, model=_clean(copy))
-    known = {i.name: i for i in (*model.graph.value_info, *model.graph.output, *_inferred(model))}
-    for node in reversed(model.graph.node):  # end at a node's result
-        name = node.output[0] if node.output else ""
-        if name in known and name not in {i.name for i in model.graph.output}:
-            copy = copied(model)
-            copy.graph.ClearField("output")
-            copy.graph.output.append(known[name])
-            yield replace(case, model=_clean(copy))
-    for place, node in enumerate(model.graph.node):  # begin at a node's result
-        names = [n for n in node.output if n]
-        if node.op_type != "Constant" and all(n in known and known[n].type.HasField("tensor_type") for n in names):
-            copy = copied(model)
-            del copy.graph.node[place]
-            copy.graph.input.extend(ValueInfoProto.FromString(known[n].SerializeToString()) for n in names)
-            yield replace(case, model=_clean(copy))
-    for place, node in enumerate(model.graph.node):  # pass a node by
-        for source in node.input:
-            if source and len(node.output) == 1 and node.output[0] not in {i.name for i in model.graph.output}:
-                yield replace(case, model=_clean(_passed_by(model, place, source)))
-    yield from _plainer(case)
-
-
-def _plainer(case: StructureModel) -> Iterator[StructureModel]:
-    model = case.model
-    copy = copied(model)
-    copy.graph.ClearField("value_info")
-    yield replace(case, model=copy)
-    held = {t.name for t in model.graph.initializer}
-    for place, info in enumerate(model.graph.input):
-        if info.name in held:
-            copy = copied(model)
-            del copy.graph.input[place]
-            yield replace(case, model=copy)
-    if model.functions:
-        yield replace(case, model=_clean(inliner.inline_local_functions(model)))
-    for place in range(len(model.functions)):
-        copy = copied(model)
-        del copy.functions[place]
-        yield replace(case, model=copy)
-    copy = copied(model)
-    for node in copy.graph.node:
-        node.name = ""
-    yield replace(case, model=copy)
-    for place, node in enumerate(model.graph.node):  # a smaller body
-        for which, attribute in enumerate(node.attribute):
-            if attribute.HasField("g"):
-                for inner in range(len(attribute.g.node)):
-                    yield from _without_inner(case, place, which, inner)
-
-
-def _without_inner(case: StructureModel, place: int, which: int, inner: int) -> Iterator[StructureModel]:
-    body = case.model.graph.node[place].attribute[which].g
-    node = body.node[inner]
-    for source in node.input:
-        if source and len(node.output) == 1:
-            copy = copied(case.model)
-            twin = copy.graph.node[place].attribute[which].g
-            del twin.node[inner]
-            for other in twin.node:
-                for position, name in enumerate(other.input):
-                    if name == node.output[0]:
-                        other.input[position] = source
-            for info in twin.output:
-                if info.name == node.output[0]:
-                    info.name = source
-            yield replace(case, model=copy)
-
-
-def _passed_by(model: ModelProto, place: int, source: str) -> ModelProto:
-    copy = copied(model)
-    old = copy.graph.node[place].output[0]
-    del copy.graph.node[place]
-    for node in copy.graph.node:
-        for position, name in enumerate(node.input):
-            if name == old:
-                node.input[position] = source
-    return copy
-
-
-def _inferred(model: ModelProto) -> list[ValueInfoProto]:
-    return [ValueInfoProto(name=name, type=kind) for name, kind in types_of(model).items()]
-
-
-def _clean(model: ModelProto) -> ModelProto:
-    """Without nodes, inputs, weights and functions that nothing uses."""
-    out = copied(model)
-    graph = out.graph
-    used, nodes = {info.name for info in graph.output}, []
-    for node in reversed(model.graph.node):
-        if used.intersection(node.output):
-            nodes.append(node)
-            used |= reads_of(node)
-    graph.ClearField("node")
-    graph.node.extend(reversed(nodes))
-    made = {name for node in nodes for name in node.output}
-    graph.ClearField("input")
-    graph.input.extend(info for info in model.graph.input if info.name in used - made)
-    graph.ClearField("initializer")
-    graph.initializer.extend(tensor for tensor in model.graph.initializer if tensor.name in used)
-    graph.ClearField("value_info")
-    graph.value_info.extend(info for info in model.graph.value_info if info.name in made)
-    return out
+    return replace(case, model=reduced_model(case.model, fails))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import onnx
 from onnx import ModelProto, TensorProto, helper
 
-from tools.fuzz.onnx_models import F16, F32, F64, I32, I64, FuzzModel, Grower, MisfitError, Size, cleaned
+from tools.fuzz.onnx_models import F16, F32, F64, I32, I64, Grower, MisfitError, Size, cleaned
 
 #: The opsets of ONNX's domain, and how often each is drawn.
 OPSETS = (7, 8, 9, 10, 11, 11, 12, 12, 13, 13, 14, 15, 16, 17, 17, 18, 18, 19, 20, 20, 21, 21, 22, 23, 24)
@@ -132,7 +132,7 @@ class StructureGrower(Grower):
 
     # --- the whole
 
-    def grown(self, recipes: Sequence[tuple[int, Recipe]]) -> FuzzModel:
+    def grown(self, recipes: Sequence[tuple[int, Recipe]]) -> ModelProto:
         return self.model(recipes)  # type: ignore[arg-type]
 
     def _grow(self, recipe: Callable[[Grower], object]) -> None:
@@ -144,7 +144,7 @@ class StructureGrower(Grower):
             del self.nodes[nodes:], self.values[values:]
             self.loose, self.typed, self.inputs = loose, typed, inputs
 
-    def _finished(self) -> FuzzModel:
+    def _finished(self) -> ModelProto:
         rng = self.rng
         used = {name for node in self.nodes for name in node.input}
         made = [name for name in (*self.values, *self.loose, *self.typed) if name not in self.inputs]
@@ -167,7 +167,7 @@ class StructureGrower(Grower):
             graph.value_info.extend(infos)
         opsets = [helper.make_opsetid("", self.opset), *[helper.make_opsetid(d, DOMAINS[d]) for d in self.domains]]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=self._ir_version())
-        return cleaned(FuzzModel(model, self.kinds))
+        return cleaned(model)
 
     def _ir_version(self) -> int:
         first = _FIRST_IR.get(self.opset, 10)

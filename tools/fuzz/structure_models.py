@@ -44,7 +44,7 @@ def generate(seed: int) -> StructureModel:
     for attempt in range(60):
         rng = random.Random(f"structure {seed}/{attempt}")
         try:
-            model = StructureGrower(f"{seed}/{attempt}").grown(_recipes(rng)).model
+            model = StructureGrower(f"{seed}/{attempt}").grown(_recipes(rng))
         except MisfitError:
             continue
         if loads(model):

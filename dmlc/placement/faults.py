@@ -179,9 +179,32 @@ def _has_other_epsilon(node: NodeProto, scope: ValueScope) -> bool:
     return any(attribute(other, "epsilon") != own for other in others)
 
 
+def _may_read_nan(node: NodeProto, scope: ValueScope) -> bool:
+    """True if the operand is made by an operator that gives NaN of finite numbers."""
+    maker = _maker(node.input[0], scope) if node.input else None
+    if maker is None or maker.op_type != "Div":
+        return maker is not None and maker.op_type in _GIVE_NAN
+    return maker.input[1] not in scope.constant
+
+
+def _may_read_infinity(node: NodeProto, scope: ValueScope) -> bool:
+    """True if the operand is masked by -infinity."""
+    maker = _maker(node.input[0], scope) if node.input else None
+    if maker is None or maker.op_type not in ("Add", "Where"):
+        return False
+    lowest = -float("inf")
+    numbers = [scope.floats[name].number for name in maker.input if name in scope.floats]
+    held = [found for name in maker.input if (found := scope.elements(name)) is not None]
+    return lowest in numbers or any(lowest in elements.ravel().tolist() for elements in held)
+
+
+#: Operators that give NaN of numbers outside their domain, and Div.
+_GIVE_NAN = ("Acos", "Acosh", "Asin", "Atanh", "Log", "Pow", "Sqrt")
 #: Properties of a node, its costs among them, that the nodes around it decide: two nodes with the same operands may
 #: differ in them.
 AROUND: Mapping[str, Callable[[NodeProto, ValueScope], bool]] = {
+    "infinity": _may_read_infinity,
+    "nan": _may_read_nan,
     "other-epsilon": _has_other_epsilon,
     "split-gate": is_split_gate,
     "loses-its-result": _loses_its_result,
@@ -195,6 +218,8 @@ AROUND: Mapping[str, Callable[[NodeProto, ValueScope], bool]] = {
 _NORMS = ("LayerNormalization", "SimplifiedLayerNormalization", "InstanceNormalization", "MeanVarianceNormalization")
 _SKIP_NORMS = ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "EmbedLayerNormalization", "GroupNorm")
 _OPERATORS = {
+    "infinity": frozenset(("Softmax",)),
+    "nan": frozenset(("Clip", "HardSigmoid", "Relu")),
     "other-epsilon": frozenset(("InstanceNormalization",)),
     "split-gate": frozenset(("Mul",)),
     "loses-its-result": frozenset(HOSTS),

@@ -124,6 +124,7 @@ class Dispatches(Row):
     per_row: Count = 0
     apart: Count = 0
     before: Count = 0
+    unprepared: Count = 0
     operands: dict[str, Count] = {}
 
 

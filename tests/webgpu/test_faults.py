@@ -65,6 +65,11 @@ CASES = {
     ),
     "empty": case("g (float[3, 0] x, float[0, 5] w) => (float[3, 5] y) { y = MatMul (x, w) }",
                   x=numbers(3, 0), w=numbers(0, 5)),
+    "bound-of-nan": case("g (float[3] x) => (float[3] y) { r = Sqrt (x) y = Relu (r) }", x=np.array([-1, 0, 4], "f4")),
+    "softmax-of-infinity": case(
+        "g (float[2, 3] x, bool[2, 1] c) => (float[2, 3] y) { m = Where (c, x, low) y = Softmax (m) }",
+        x=numbers(2, 3), c=np.array([[True], [False]]),
+    ),
     "empty-rows": case("g (float[0, 3] x) => (float[0, 3] y) { y = Softmax (x) }", x=numbers(0, 3)),
 }  # fmt: skip
 #: The row without a case here: it takes minutes of shader compilation.
@@ -79,7 +84,8 @@ def test_every_row_has_a_case() -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_the_provider_has_the_fault_and_the_compiled_model_has_not(name: str) -> None:
     text, feeds = CASES[name]
-    model = kit.onnx(text, opset=12 if name == "softmax-components" else 17 if "<axes" in text else 21)
+    opset = 12 if name == "softmax-components" else 17 if "<axes" in text else 21
+    model = kit.onnx(text, opset=opset, **({"low": np.array(-np.inf, "f4")} if "low" in text else {}))
     want = kit.run(model, feeds)
     found = dmlc.check(model, target="webgpu").placement
     assert found is not None

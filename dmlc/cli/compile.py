@@ -305,7 +305,10 @@ def _report(
         console.say(f"{_where(args, output)}: {line}, {seconds:.2f} s\n")
         _say_notes(console, notes)
     for name, spent, changed in program.timings:
-        console.detail(f"{spent * 1e3:8.2f} ms  {name}{'' if changed else '  (changed nothing)'}")
+        if changed:
+            console.detail(f"{spent * 1e3:8.2f} ms  {name}")
+    idle = [spent for _, spent, changed in program.timings if not changed]
+    console.detail(f"{sum(idle) * 1e3:8.2f} ms  {counted(len(idle), 'other pass')}")
     if args.diff:
         fields["diff"] = _diff(program)
     _document(console, fields)

@@ -48,7 +48,7 @@ def first_line(program: api.Program, found: ModelComparison) -> str:
         facts.append(dispatches_text(after.facts.dispatches))
     if after.placed is not None and after.placed.transfers:
         copies = len(after.placed.transfers)
-        facts.append(f"{copies} CPU/GPU cop{'y' if copies == 1 else 'ies'}")
+        facts.append(counted(copies, "CPU/GPU copy"))
     facts.append(human_bytes(after.size, short=True))
     if after.facts.external_bytes:
         facts.append(f"{human_bytes(after.facts.external_bytes, short=True)} of weights in other files")

@@ -52,10 +52,11 @@ def answers() -> tuple[type, ...]:
     from dmlc.cli.node_page import NodeAnswer
     from dmlc.cli.ops import OpsAnswer
     from dmlc.cli.program_page import ExplainAnswer
+    from dmlc.cli.rule_list import RuleList
     from dmlc.cli.rule_page import RulePage
     from dmlc.cli.targets import TargetsAnswer
 
-    pages = (GlossaryEntry, CodeAnswer, RulePage, OpsAnswer, TargetsAnswer, WordList)
+    pages = (GlossaryEntry, CodeAnswer, RulePage, RuleList, OpsAnswer, TargetsAnswer, WordList)
     return ExplainAnswer, LibraryAnswer, NodeAnswer, *pages
 
 
@@ -141,6 +142,10 @@ def _page(word: str) -> Callable[[Console], int] | None:
         from dmlc.cli.rule_page import explain_rule
 
         return lambda console: explain_rule(rules[word], console)
+    if any(word in rule.passes for rule in rules.values()):
+        from dmlc.cli.rule_list import list_rules
+
+        return lambda console: list_rules(console, word)
     if word in target_names():
         return lambda console: targets.show(word, console)
     from dmlc.cli.glossary import WORDS, explain_word, find_word

@@ -107,7 +107,7 @@ def _dependence_text(report: Placement) -> str:
 
 def _copies_sum(report: Placement) -> str:
     copies = len(report.transfers)
-    text = f"{copies} CPU/GPU cop{'y' if copies == 1 else 'ies'}"
+    text = counted(copies, "CPU/GPU copy")
     if report.transfers:
         text += f" of about {_bytes(report.transferred)}"
     if report.possible_transfers:

@@ -28,9 +28,9 @@ class RuleList(Answer, frozen=True):
     rules: list[RuleRow]
 
 
-def list_rules(console: Console) -> int:
-    """Print the rules. Always fine."""
-    rules = all_rules()
+def list_rules(console: Console, of_pass: str = "") -> int:
+    """Print the rules, all or those of a pass. Always fine."""
+    rules = [rule for rule in all_rules() if not of_pass or of_pass in rule.passes]
     rows = [["rule", "class", "passes", "description"]]
     rows += [[r.name, class_text(r), ", ".join(r.passes), r.summary] for r in rules]
     needed = "\nclass: of an application; `by case` depends on dtypes or the target; * a target cannot do without it\n"

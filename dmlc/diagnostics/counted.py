@@ -4,9 +4,14 @@ from __future__ import annotations
 
 
 def counted(number: int, noun: str) -> str:
-    """``1 node``, ``2 nodes``, ``2 axes``, ``2 entries``."""
-    if number == 1:
-        return f"1 {noun}"
+    """``1 node``, ``2 nodes``, ``2 axes``, ``2 copies``, ``2 passes``."""
+    return f"{number} {plural(noun) if number != 1 else noun}"
+
+
+def plural(noun: str) -> str:
+    """The noun for several things."""
     if noun.endswith("is"):
-        return f"{number} {noun[:-2]}es"
-    return f"{number} {noun[:-1]}ies" if noun.endswith("try") else f"{number} {noun}s"
+        return f"{noun[:-2]}es"
+    if noun.endswith("y") and noun[-2] not in "aeou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if noun.endswith(("s", "x", "ch", "sh")) else f"{noun}s"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from dmlc.diagnostics.counted import counted
 from dmlc.ir import Graph, Node
 from dmlc.ir.providers import asked_dims
 from dmlc.ops.constant import CONSTANT
@@ -43,7 +44,7 @@ class Dce(Pass, frozen=True):
                 graph.erase(node)
                 changed = True
         if gone:
-            text = f"{len(gone)} unused node{'s' if len(gone) > 1 else ''} removed"
+            text = f"{counted(len(gone), 'unused node')} removed"
             context.record(self.name, self.rewrite_class, text, before=tuple(reversed(gone)))
         return changed
 

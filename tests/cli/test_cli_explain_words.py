@@ -46,6 +46,11 @@ def test_near_misses_are_many() -> None:
     assert len(missed) > len(RULES) // 4
 
 
+def test_pass_lists_its_rules(explain: Run) -> None:
+    code, out, _ = explain("fuse-softmax", "--format", "json")
+    assert (code, json.loads(out)["rules"][0]["passes"]) == (0, ["fuse-softmax"])
+
+
 def test_the_page_of_a_rule(explain: Run) -> None:
     code, out, _ = explain("merge-nested-reductions")
     assert code == 0

@@ -21,6 +21,7 @@ from dmlc.cli.source import compile_source, open_source
 from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.diagnostic import naming
 from dmlc.ir.fixed_shapes import FixedShape, shape_text
+from dmlc.passes.options import OPTIONS
 from dmlc.runtime import bench, bench_nodes
 from dmlc.runtime.session import has_directml, onnxruntime, session_options
 from dmlc.runtime.webgpu import on_software
@@ -31,12 +32,12 @@ ANSWERS = (BenchAnswer,)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source(parser)
-    parser.add_argument(
-        "--provider", choices=("dml", "webgpu", "cpu"), help="where to run (default: dml where present, else cpu)"
-    )
+    help = "where to run; for webgpu a program is compiled for that target (default: dml where present, else cpu)"
+    parser.add_argument("--provider", choices=("dml", "webgpu", "cpu"), help=help)
     parser.add_argument("--rounds", type=int, default=_ROUNDS, metavar="N", help=f"runs to time (default: {_ROUNDS})")
     add_inputs(parser)
     add_compile_options(parser)
+    parser.set_defaults(target=None)
     add_report_options(parser)
 
 
@@ -45,6 +46,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         raise UsageError(f"at least one round is timed, not {args.rounds}")
     given = given_inputs(args)
     backend = args.provider or ("dml" if has_directml() else "cpu")
+    args.target = args.target or ("webgpu" if backend == "webgpu" else OPTIONS["target"].default)
     session_options(backend)  # reports what is missing before the work
     source = open_source(args)
     with console.progress(args.source) as progress, naming(args.source):

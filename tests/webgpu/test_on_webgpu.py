@@ -7,6 +7,7 @@ A green run proves the WebGPU provider, not DirectML's: shapes, types, ties and 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from dmlc.ops import ALL_OPERATIONS
 from dmlc.ops.constant import CONSTANT
 from dmlc.targets import TargetName
 from tests import kit
+from tests.command_line import Run
 from tools.fixture_folder import fixtures
 
 pytestmark = pytest.mark.webgpu
@@ -99,6 +101,13 @@ def test_nothing_of_a_whole_model_runs_on_the_cpu() -> None:
     assert on_webgpu(model, x)["y"].tolist() == [[0, 1, 0]]
     with pytest.raises(Exception, match="fallback to CPU EP"):
         on_webgpu(model, x, whole=True)
+
+
+def test_bench_compiles_for_the_target_of_the_provider(command_line: Run, tmp_path: Path) -> None:
+    program = tmp_path / "m.dml"
+    program.write_text("model m(x: f32[2, 3]) -> (y) {\n    return argmax(x, axes=[1])\n}\n")
+    code, out, _ = command_line("bench", str(program), "--provider", "webgpu", "--random", "1", "--rounds", "1")
+    assert (code, "report: 2 nodes, all on WebGPU" in out) == (0, True)
 
 
 #: Examples of rules that are left out, with the reason.

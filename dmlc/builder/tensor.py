@@ -30,7 +30,7 @@ from dmlc.ops import INFIX, OPERATIONS, PREFIX
 from dmlc.ops.call import Argument, CallSite, call_results, diagnose
 from dmlc.ops.call_attributes import LIKE
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
-from dmlc.ops.foreign import SIGNS
+from dmlc.ops.foreign import NORMS, NOT_SIZES, SIGNS, call_instead, normalized_sizes
 from dmlc.ops.indexing import SliceItem, index_tensor, place_of
 
 #: Spellings of a dtype: ``dmlc.f32``, ``"f32"``, ``"float32"``, ``np.float32``, ``np.dtype("f4")``.
@@ -308,6 +308,8 @@ def _call(
         message = f"{op.name} takes {counted(count, 'operand')}, {len(operands)} given"
         if written and op.symbol is None:
             raise mistake(shapes.OPERAND_COUNT, message, help=f"attributes are keywords: write {written}")
+    if op.name in NORMS and len(operands) > 1 and type(operands[1]) in (int, list, tuple):
+        _refuse_sizes(op, operands)
     span = caller()
     if isinstance(like := keywords.get(LIKE), Tensor):
         keywords = {**keywords, LIKE: like._value.type}
@@ -331,6 +333,14 @@ def _call(
             message = f"the result has {len(value.type.shape)} axes, the limit is {DEFAULTS.rank}"
             raise fail(RANK, message, *([Label(span)] if span else []))
     return tuple([Tensor(home, value) for value in made])
+
+
+def _refuse_sizes(op: Operation, operands: Sequence[object]) -> None:
+    """Raises ``DmlcError`` E0335 for the sizes that PyTorch's norms take in place of a scale."""
+    names = [getattr(getattr(operand, "_value", None), "name", None) or str(operand) for operand in operands]
+    if normalized_sizes(op.name, names, {}):
+        written = re.sub(r"\b([a-z]\w*)\(", r"dmlc.\1(", call_instead(op.name, names, {}).text)
+        raise mistake(shapes.NOT_A_TENSOR, NOT_SIZES.format(op.name), at=1, help=f"write {written}")
 
 
 _CONSTANT = r'write dmlc.constant(\1, dtype="\2")'

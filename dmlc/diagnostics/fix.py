@@ -19,8 +19,9 @@ _MAX_SHOWN = 60
 #: A name, a number, a call or a bracket, with signs before it.
 _BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 _ONE_OPERAND = re.compile(r"[-!]*(`[^`]*`|[\w.]+)?#*")
-#: The text around an expression that stands for itself in a call or a bracket.
+#: The text around an expression that stands for itself: in a call or a bracket, or as a statement has it.
 _BEFORE, _BEHIND = re.compile(r"([(\[,]|(?<![=<>!])=)\s*$"), re.compile(r"\s*([)\],]|\|>)")
+_BEGINS, _ENDS = re.compile(r"\s*([\w\s,]+=|return)\s*"), re.compile(r"\s*([#}]|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +152,16 @@ def _around(pattern: str, span: Span) -> str:
     text = text_of(span)
     if not pattern.startswith("{} as "):
         return pattern.replace("{}", text)
-    written = pattern.replace("{}", text if is_one_operand(text) else f"({text})")
+    return enclosed(pattern.replace("{}", text if is_one_operand(text) else f"({text})"), span)
+
+
+def enclosed(text: str, span: Span) -> str:
+    """An expression to write for a span, in parentheses where an operator beside it would take a part of it."""
     line, last = span.source.line(span.line), span.source.line(span.end_line)
-    is_first = _BEFORE.search(line[: span.column - 1]) is not None
-    is_last = _BEHIND.match(last[span.end_column - 1 :]) is not None
-    return written if is_first and is_last else f"({written})"
+    before, behind = line[: span.column - 1], last[span.end_column - 1 :]
+    is_operand = _BEFORE.search(before) is not None and _BEHIND.match(behind) is not None
+    is_whole = _BEGINS.fullmatch(before) is not None and _ENDS.match(behind) is not None
+    return text if is_one_operand(text) or is_operand or is_whole else f"({text})"
 
 
 def is_one_operand(text: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
@@ -24,6 +25,9 @@ NEW_AXIS = "a new axis is made by unsqueeze(x, axes=[K]), where K is its place i
 POWER = "^ is exclusive or; a power is written x ** 2"
 #: The help for a method that no operation stands for.
 NO_METHODS = "operations are called with operands, such as exp(x); dmlc ops lists them"
+#: Operations that take sizes in PyTorch where they take a scale here, and what is said of that.
+NORMS = ("layer_norm", "rms_norm")
+NOT_SIZES = "the second operand of {} is a scale, not the sizes to normalize over"
 #: Modules whose functions users write.
 MODULES = frozenset(("np", "numpy", "torch", "tf", "jnp", "math", "F", "nn", "op", "onnx_op"))
 _REDUCTIONS = {
@@ -40,10 +44,20 @@ _OTHERS = {
 }  # fmt: skip
 #: Operators that the language has only as ONNX's own, by the names that users write.
 _ONNX_ONLY = {
-    "Conv": ("Conv", "conv", "conv1d", "conv2d", "conv3d"), "MaxPool": ("MaxPool", "maxpool", "max_pool2d"),
-    "AveragePool": ("AveragePool", "avgpool", "avg_pool2d"), "Resize": ("Resize", "resize", "interpolate", "upsample"),
-    "BatchNormalization": ("BatchNormalization", "batch_norm", "batchnorm"), "Trilu": ("Trilu", "tril", "triu"),
+    name: op
+    for op, names in {
+        "Conv": ("conv", "conv1d", "conv2d", "conv3d"), "MaxPool": ("maxpool", "max_pool1d", "max_pool2d"),
+        "AveragePool": ("avgpool", "avg_pool1d", "avg_pool2d"), "Resize": ("resize", "interpolate", "upsample"),
+        "BatchNormalization": ("batch_norm", "batchnorm"), "Trilu": ("tril", "triu"),
+    }.items()
+    for name in (op, *names)
 }  # fmt: skip
+#: Arguments of PyTorch's convolutions and pools behind the tensors, in their order, by the attributes of ONNX.
+_WINDOWS = {
+    "Conv": {"stride": "strides", "padding": "pads", "dilation": "dilations", "groups": "group"},
+    "MaxPool": {"kernel_size": "kernel_shape", "stride": "strides", "padding": "pads"},
+    "AveragePool": {"kernel_size": "kernel_shape", "stride": "strides", "padding": "pads"},
+}
 #: Texts to write for functions that no single operation stands for. ``{0}`` is their first operand, ``{1}`` the same
 #: in parentheses where an operator beside it would take a part of it.
 _PHRASES = {
@@ -56,7 +70,7 @@ _PHRASES = {
     "hardswish": "{1} * clip({1} / 6 + 0.5, min=0, max=1)", "einsum": 'onnx.Einsum(..., equation="...")',
     "exp2": "2 ** {1}", "log2": f"log({{0}}) * {math.log2(math.e)!r}", "log10": f"log({{0}}) * {math.log10(math.e)!r}",
     "logical_not": "!{1}", "bitwise_not": "!{1}", "identity": "{0}", "copy": "{0}", "detach": "{0}",
-    **{name: f"onnx.{op}({{0}}, ...)" for op, names in _ONNX_ONLY.items() for name in names},
+    "contiguous": "{0}", "numel": "size({0})", "tril": "onnx.Trilu({0}, upper=0)", "triu": "onnx.Trilu({0}, upper=1)",
     "tan": "sin({0}) / cos({0})", "isfinite": "!(is_nan({0}) | is_inf({0}))", "trunc": "sign({0}) * floor(abs({0}))",
 }  # fmt: skip
 #: The signs of operators, by their own names and by the names of other libraries' functions.
@@ -137,12 +151,53 @@ def instead_of(
     if found.text:
         return found
     if name in SIGNS:
-        left, right = map(_closed, operands) if len(operands) == 2 else ("a", "b")
-        return Rewritten("", f"{left} {SIGNS[name]} {right}")
-    if name in _BLOCKS:
-        return Rewritten("", f"use {_BLOCKS[name]} from std, and {_BLOCKS[name]}(x, axes=[...])")
+        if len(operands) == 2:
+            return _plain(f"{_closed(operands[0])} {SIGNS[name]} {_closed(operands[1])}")
+        return Rewritten("", f"a {SIGNS[name]} b")
+    if name in _BLOCKS and operands:
+        axis = "".join(operands[1:2]) or keywords.get("axis", keywords.get("dim", ""))
+        is_kept = keywords.get("keepdims", keywords.get("keepdim", "")).lower() == "true"
+        rest = f"axes={_listed(axis) if axis else '[...]'}{'' if is_kept else ', keepdims=false'}"
+        call = f"{_BLOCKS[name]}({operands[0]}, {rest})"
+        return Rewritten(call if axis else "", call)
+    if name == "size" and operands:
+        axis = "".join(operands[1:2]) or keywords.get("dim", "")
+        return _plain(f"size({operands[0]}{f', axis={axis}' if axis else ''})")
+    if name == "flatten" and operands:
+        axis = "".join(operands[1:2]) or keywords.get("start_dim", "0")
+        return _plain(
+            f"reshape({operands[0]}, shape=[-1])" if axis == "0" else f"onnx.Flatten({operands[0]}, axis={axis})"
+        )
+    if name in _ONNX_ONLY and name not in _PHRASES:
+        return _onnx_call(_ONNX_ONLY[name], name, operands, keywords)
     operand = operands[0] if operands else "x"
-    return Rewritten("", _PHRASES.get(name, "").format(operand, _closed(operand)))
+    phrase = _PHRASES.get(name, "").format(operand, _closed(operand))
+    return Rewritten("" if "..." in phrase or not operands else phrase, phrase)
+
+
+def _onnx_call(op: str, name: str, operands: Sequence[str], keywords: Mapping[str, str]) -> Rewritten:
+    """The call of an ONNX operator for a convolution or pool of PyTorch, or for ONNX's own name."""
+    if name == op:
+        return _plain(_call(f"onnx.{op}", operands, keywords))
+    known = _WINDOWS.get(op)
+    rank = int(name[-2]) if name[-2:] in ("1d", "2d", "3d") else 0
+    taken = 3 if op == "Conv" else 1
+    if known is None or not operands or len(operands) - taken > len(known) or not {*keywords} <= {*known, "bias"}:
+        return Rewritten("", f"onnx.{op}, with the operands and attributes that ONNX gives it")
+    tensors = [*operands[:taken], *([keywords["bias"]] if "bias" in keywords else [])]
+    given = {**dict(zip(known, operands[taken:], strict=False)), **{k: v for k, v in keywords.items() if k != "bias"}}
+    if "stride" not in given and "kernel_size" in given:
+        given["stride"] = given["kernel_size"]
+    attributes = {}
+    for key, text in given.items():
+        sizes = [part.strip() for part in _listed(text)[1:-1].split(",")]
+        if not all(size.isdecimal() for size in sizes) or (len(sizes) == 1 and not rank and key != "groups"):
+            return Rewritten("", f"onnx.{op}, with {known[key]} for {key}")
+        whole = sizes * rank if len(sizes) == 1 else sizes
+        attributes[known[key]] = sizes[0] if key == "groups" else f"[{', '.join(whole * (1 + (key == 'padding')))}]"
+    if op == "AveragePool" and "pads" in attributes:
+        attributes["count_include_pad"] = "1"
+    return _plain(_call(f"onnx.{op}", tensors, attributes))
 
 
 def call_instead(
@@ -162,6 +217,8 @@ def call_instead(
     op = operation_named(name)
     if not op or not operands:
         return _plain(f"{op}(...)" if op else "")
+    if op in NORMS and (sizes := normalized_sizes(op, operands, keywords)):
+        return _plain(_norm_over(op, operands, keywords, sizes))
     declared = OPERATIONS[op]
     specs = {spec.name: spec for spec in attribute_specs(declared.attributes)}
     is_variadic = bool(declared.operands) and declared.operands[-1].variadic
@@ -186,8 +243,29 @@ def call_instead(
     text = _call(op, operands[:taken], kept)
     if "keepdims" not in specs or "keepdims" in kept or not is_foreign:
         return _plain(text, is_same=is_same)
-    dropped = _call(op, operands[:taken], {**kept, "keepdims": "false"})
-    return Rewritten(dropped, f"{text}, with keepdims=false to drop the axes as NumPy does", is_same)
+    return _plain(_call(op, operands[:taken], {**kept, "keepdims": "false"}), is_same=is_same)
+
+
+def normalized_sizes(op: str, operands: Sequence[str], keywords: Mapping[str, str]) -> Sequence[str]:
+    """The sizes that PyTorch's layer_norm and rms_norm take where a scale is given here; empty for another operand."""
+    text = operands[1] if len(operands) > 1 else keywords.get("normalized_shape", "")
+    is_listed = text[:1] in ("[", "(") and text[-1:] in ("]", ")")
+    sizes = [part.strip() for part in _listed(text)[1:-1].split(",")]
+    return sizes if is_listed or (re.fullmatch(r"\d+", text) and text not in ("0", "1")) else []
+
+
+def _norm_over(op: str, operands: Sequence[str], keywords: Mapping[str, str], sizes: Sequence[str]) -> str:
+    """The call that normalizes over as many last axes as there are sizes, with the scale and bias if they are given."""
+    epsilon = keywords.get("eps", keywords.get("epsilon", ""))
+    tensors = [*operands[2:], *[keywords[key] for key in ("weight", "bias") if key in keywords]]
+    kept = {"epsilon": epsilon} if epsilon else {}
+    if tensors:
+        return _call(op, [operands[0], *tensors], {**({"axis": f"-{len(sizes)}"} if len(sizes) > 1 else {}), **kept})
+    axes = f"[{', '.join([str(axis) for axis in range(-len(sizes), 0)])}]"
+    if op == "layer_norm":
+        return _call("mean_variance_norm", operands[:1], {"axes": axes, **kept})
+    x = _closed(operands[0])
+    return f"{x} / sqrt(reduce_mean({x} * {x}, axes={axes}) + {epsilon or '1e-5'})"
 
 
 def _is_cast(name: str, operands: Sequence[str], keywords: Mapping[str, str]) -> bool:

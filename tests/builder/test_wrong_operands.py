@@ -137,3 +137,13 @@ def test_an_array_is_not_a_number(value: Any) -> None:
     with pytest.raises(dmlc.DmlcError, match="alpha of Elu must be a number"):
         dmlc.onnx.Elu(a_tensor(), alpha=value)
     assert dmlc.onnx.Elu(a_tensor(), alpha=np.array(0.5)).dtype is dmlc.f32
+
+
+@each_row(("call", "written"), [
+    (lambda: dmlc.layer_norm(X, 4), "write dmlc.mean_variance_norm(x, axes=[-1])"),
+    (lambda: dmlc.rms_norm(X, [4]), "write x / dmlc.sqrt(dmlc.reduce_mean(x * x, axes=[-1]) + 1e-5)"),
+])  # fmt: skip
+def test_sizes_are_no_scale(call: Callable[[], Any], written: str) -> None:
+    with pytest.raises(dmlc.DmlcError, match="is a scale, not the sizes") as caught:
+        call()
+    assert caught.value.diagnostics[0].help == written

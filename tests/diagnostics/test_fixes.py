@@ -255,7 +255,7 @@ def test_nothing_is_fixed_safely_where_something_would_be_lost(statement: str) -
     "sort(x, ascending=true)", "cumsum(x, axis=0, inclusive=true)", "argmax(x, axes=[0], ties=least)",
     "gelu(x, approximate=tan)", "rsqrt(x)", "sqr(x)", "onnx.Rsqrt(x)", "erfc(x)", "sinh(x)", "acos(x)", "tan(x)",
     "prelu(x)", "hstack(x, x)", "reduce_std(x)", "reduce_var(x)", "matmul(w_q, w_k)", "left_on + 1", "m and m | m",
-    "m | m and m", "m ^ m and m", "m && m | m", "m is m & m", "m or m and m", "x.where(m, x)", "np.transpose(x, 0, 1)",
+    "m | m and m", "m ^ m and m", "m && m | m", "m is m & m", "x.where(m, x)", "np.transpose(x, 0, 1)",
     "torch.cat([x, x], 1)", "torch.stack([x, x], 1)", "x.sum(1, True)", "x.gather(1, n)", "x.max(1)",
 ])  # fmt: skip
 def test_what_has_two_readings_is_not_fixed_safely(expression: str) -> None:
@@ -277,6 +277,7 @@ def test_operations_of_other_libraries_are_no_misspelt_ones() -> None:
 
 @each_row(("wrong", "right"), [
     ("m and m or m", "m & m | m"), ("m || m", "m | m"), ("m & m and m", "m & m & m"), ("m or m | m", "m | m | m"),
+    ("m or m and m", "m | m & m"),
 ])  # fmt: skip
 def test_words_that_bind_alike_are_fixed(wrong: str, right: str) -> None:
     assert fixed(program(f"y = {wrong}", "return y")) == program(f"y = {right}", "return y")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from text_helpers import codes, diagnostics, graph_of, in_model
+from text_helpers import codes, diagnostics, graph_of, in_model, source
 
 from dmlc.diagnostics import Diagnostic, render
+from dmlc.diagnostics.fix import edited
 from dmlc.ops import OPERATIONS
 from dmlc.ops.attributes import REQUIRED, attribute_specs
 from tests.rows import each_row
@@ -13,18 +14,18 @@ INPUTS = "x: f32[4, 3], m: bool[4, 3], n: i32[4, 3]"
 
 #: A statement, the code of its error, and what the help says.
 HABITS = [
-    ("y = x.sum(axis=1)", "E0203", "reduce_sum(x, axes=[1]), with keepdims=false"),
-    ("y = x.sum(axis=[0, 1])", "E0203", "reduce_sum(x, axes=[0, 1]), with keepdims=false"),
-    ("y = x.mean()", "E0203", "reduce_mean(x), with keepdims=false"),
-    ("y = x.max(1)", "E0203", "reduce_max(x, axes=[1]), with keepdims=false"),
+    ("y = x.sum(axis=1)", "E0203", "reduce_sum(x, axes=[1], keepdims=false)"),
+    ("y = x.sum(axis=[0, 1])", "E0203", "reduce_sum(x, axes=[0, 1], keepdims=false)"),
+    ("y = x.mean()", "E0203", "reduce_mean(x, keepdims=false)"),
+    ("y = x.max(1)", "E0203", "reduce_max(x, axes=[1], keepdims=false)"),
     ("y = x.mean(axis=-1, keepdims=false)", "E0203", "reduce_mean(x, axes=[-1], keepdims=false)"),
     ("y = x.reshape(4, 3)", "E0203", "reshape(x, shape=[4, 3])"),
-    ("y = x.reshape((4, 3))", "E0101", "brackets"),
+    ("y = x.reshape((4, 3))", "E0101", "write reshape(x, shape=[4, 3])"),
     ("y = x.astype(f16)", "E0203", "x as f16"),
     ("y = x.exp()", "E0203", "exp(x)"),
     ("y = x.clamp(min=0)", "E0203", "clip(x, min=0)"),
     ("y = np.exp(x)", "E0203", "exp(x)"),
-    ("y = np.sum(x, axis=0)", "E0203", "reduce_sum(x, axes=[0]), with keepdims=false"),
+    ("y = np.sum(x, axis=0)", "E0203", "reduce_sum(x, axes=[0], keepdims=false)"),
     ("y = torch.softmax(x, axis=1)", "E0203", "softmax(x, axes=[1])"),
     ("y = torch.softmax(x, dim=1)", "E0101", "axes=[1]"),
     ("y = softmax(x, dim=-1)", "E0101", "axes=[-1]"),
@@ -33,16 +34,16 @@ HABITS = [
     ("y = (x + 1).T", "E0101", "transpose(x + 1)"),
     ("y = exp(x)[0].T", "E0101", "transpose(exp(x)[0])"),
     ("y = (x).shape[0] * x", "E0101", "size(x, axis=0)"),
-    ("y = (x > 0).any()", "E0101", "reduce_any(x > 0), with keepdims=false"),
+    ("y = (x > 0).any()", "E0101", "reduce_any(x > 0, keepdims=false)"),
     ("y = exp(x).sum(1, keepdims=true)", "E0101", "reduce_sum(exp(x), axes=[1])"),
-    ("y = exp(x)[0].sum(axis=(0, 1))", "E0101", "reduce_sum(exp(x)[0], axes=[0, 1])"),
+    ("y = exp(x)[0].sum(axis=(0, 1))", "E0101", "reduce_sum(exp(x)[0], axes=[0, 1], keepdims=false)"),
     ("y = (x + 1).reshape(3, 4)", "E0101", "reshape(x + 1, shape=[3, 4])"),
-    ("y = x.sum().exp()", "E0101", "exp(x.sum())"),
+    ("y = x.sum().exp()", "E0101", "write exp(reduce_sum(x, keepdims=false))"),
     ("y = (x).nothing()", "E0101", "dmlc ops lists them"),
     ("y = (x).nothing", "E0101", "has no attributes"),
     ("y = x * np.inf", "E0101", "write inf"),
     ("y = x * math.pi", "E0101", "write 3.14159"),
-    ("y = x.astype(np.float32)", "E0101", "write f32"),
+    ("y = x.astype(np.float32)", "E0101", "write x as f32"),
     ('y = x.astype("float16")', "E0203", "x as f16"),
     ("y = x.to(f16)", "E0203", "x as f16"),
     ("y = x.half()", "E0203", "x as f16"),
@@ -52,19 +53,19 @@ HABITS = [
     ("y = x[:, np.newaxis]", "E0101", "unsqueeze"),
     ("y = x ^ 2", "E0309", "x ** 2"),
     ("y = x.shape[0] * x", "E0101", "size(x, axis=0)"),
-    ("y = sum(x, axis=1)", "E0203", "reduce_sum(x, axes=[1]), with keepdims=false"),
-    ("y = mean(x)", "E0203", "reduce_mean(x), with keepdims=false"),
+    ("y = sum(x, axis=1)", "E0203", "reduce_sum(x, axes=[1], keepdims=false)"),
+    ("y = mean(x)", "E0203", "reduce_mean(x, keepdims=false)"),
     ("y = max(x, axes=[1])", "E0308", "reduce_max(x, axes=[1])"),
     ("y = min(x, axis=0)", "E0308", "reduce_min(x, axes=[0])"),
     ("y = max(x)", "E0308", "reduce_max(x)"),
     ("y = reshape(x, [3, 4])", "E0308", "reshape(x, shape=[3, 4])"),
     ("y = cast(x, f16)", "E0308", "cast(x, to=f16)"),
     ("y = transpose(x, [1, 0])", "E0308", "transpose(x, perm=[1, 0])"),
-    ("y = concat([x, x], axis=0)", "E0331", "concat(a, b, axis=0)"),
-    ("y = stack([x, x])", "E0331", "stack(a, b)"),
-    ("y = x[m]", "E0340", "where(cond, x, 0)"),
-    ("y = x[x > 0]", "E0340", "where(cond, x, 0)"),
-    ("y = x[n]", "E0340", "gather(x, i, axis=0)"),
+    ("y = concat([x, x], axis=0)", "E0331", "operands are written without brackets: x, x"),
+    ("y = stack([x, x])", "E0331", "operands are written without brackets: x, x"),
+    ("y = x[m]", "E0340", "where(m, x, 0)"),
+    ("y = x[x > 0]", "E0340", "where(x > 0, x, 0)"),
+    ("y = x[n]", "E0340", "gather(x, n, axis=0)"),
     ("y = float(n)", "E0203", "n as f32"),
     ("y = int(x)", "E0203", "x as i32"),
     ("y = len(x) * x", "E0203", "size(x, axis=0)"),
@@ -90,8 +91,8 @@ HABITS = [
     ("y = np.logical_and(m, x > 0)", "E0203", "write m & (x > 0)"),
     ("y = torch.remainder(x, 3)", "E0203", "write x % 3"),
     ("y = divide(x)", "E0203", "write a / b"),
-    ("y = conv2d(x, x)", "E0203", "write onnx.Conv(x, ...)"),
-    ("y = MaxPool(x)", "E0203", "write onnx.MaxPool(x, ...)"),
+    ("y = conv2d(x, x)", "E0203", "write onnx.Conv(x, x)"),
+    ("y = MaxPool(x)", "E0203", "write onnx.MaxPool(x)"),
     ("y = x.detach()", "E0203", "write x"),
     ("y = transpose(x, 0, 1)", "E0308", "write transpose(x, perm=[1, 0])"),
     ("y = x.transpose(0, 1)", "E0203", "write transpose(x, perm=[1, 0])"),
@@ -99,18 +100,22 @@ HABITS = [
     ("y = np.split(x, 2, axis=1)", "E0203", "write split(x, axis=1, sizes=[...])"),
     ("y = group_norm(x, x, x, groups=2)", "E0203", "begin the file with use group_norm from std"),
     ("y = cross_entropy(x, n)", "E0203", "begin the file with use cross_entropy from std"),
-    ("y = var(x)", "E0203", "use variance from std"),
+    (
+        "y = x.std(-1)",
+        "E0203",
+        "write standard_deviation(x, axes=[-1], keepdims=false), and use standard_deviation from",
+    ),
     ("y = gather(x, 0.5)", "E0312", "it takes u32, i32, i64, u64"),
     ("y = gather(x, 1)", "E0312", "1 as u32"),
     ("y = gather(x, -1)", "E0312", "-1 as i32"),
-    ("y = m and m", "E0101", "a & b"),
-    ("y = m or m", "E0101", "a | b"),
-    ("y = not m", "E0101", "!m"),
-    ("y = m && m", "E0101", "a & b"),
-    ("y = m || m", "E0101", "a | b"),
-    ("y = x is n", "E0101", "a == b"),
-    ("y = x if m else n", "E0101", "where(cond, a, b)"),
-    ("if m { y = x }", "E0101", "where(cond, a, b)"),
+    ("y = m and m", "E0101", "write m & m"),
+    ("y = m or m", "E0101", "write m | m"),
+    ("y = not m", "E0101", "write !m"),
+    ("y = m && m", "E0101", "write m & m"),
+    ("y = m || m", "E0101", "write m | m"),
+    ("y = x is n", "E0101", "write x == n"),
+    ("y = x if m else n", "E0101", "write where(m, x, n)"),
+    ("if m { y = x }", "E0101", "where chooses by a condition"),
     ("for i in x", "E0101", "no loops"),
     ("y = where(x = 0, x, x)", "E0101", "x =="),
     ("y = (x = 0)", "E0101", "=="),
@@ -124,8 +129,8 @@ HABITS = [
     ("y = x as fp16", "E0211", '"f16"'),
     ("let y = x", "E0101", "y = ..."),
     ("var y = x", "E0101", "y = ..."),
-    ("y += x", "E0101", "y_2 = y + ..."),
-    ("y *= x", "E0101", "y_2 = y * ..."),
+    ("y += x", "E0101", "read y_2 below, and write y_2 = y + x"),
+    ("y *= x", "E0101", "read y_2 below, and write y_2 = y * x"),
     ("y := x", "E0101", "y = ..."),
     ("print(x)", "E0101", "y = print(...)"),
     ("y = lambda x: x", "E0101", "def"),
@@ -156,6 +161,48 @@ def test_a_habit_of_another_language_gets_its_spelling_here(statement: str, code
     assert help in found.help
 
 
+#: Statements whose help, when it is pasted, is all that is needed.
+ONE_STEP = [
+    ("y = x.mean(dim=-1)", "y = reduce_mean(x, axes=[-1], keepdims=false)"),
+    ("y = x.mean(dim=(0, 1), keepdim=True)", "y = reduce_mean(x, axes=[0, 1])"),
+    ("y = x.max(dim=1).values", "y = reduce_max(x, axes=[1], keepdims=false)"),
+    ("y = torch.max(x, dim=1)[1]", "y = argmax(x, axes=[1], keepdims=false)"),
+    ("y = x.exp().sum(-1) * 2", "y = reduce_sum(exp(x), axes=[-1], keepdims=false) * 2"),
+    ("y = relu(x.to(torch.float16).mean(dim=0))", "y = relu(reduce_mean(x as f16, axes=[0], keepdims=false))"),
+    ("y = torch.cat((x, x.abs()), dim=1)", "y = concat(x, abs(x), axis=1)"),
+    ("y = 2 * x.square()", "y = 2 * (x ** 2)"),
+    ("y = x * x.shape[-1]", "y = x * size(x, axis=-1)"),
+    ("y = x * x.numel()", "y = x * size(x)"),
+    ("y = x * x.size(0)", "y = x * size(x, axis=0)"),
+    ("y = x.flatten()", "y = reshape(x, shape=[-1])"),
+    ("y = x.var(dim=1, unbiased=False)", "y = variance(x, axes=[1], keepdims=false)"),
+    ("y = F.conv2d(i, i, stride=2, padding=(1, 0))", "y = onnx.Conv(i, i, strides=[2, 2], pads=[1, 0, 1, 0])"),
+    ("y = F.max_pool2d(i, 2)", "y = onnx.MaxPool(i, kernel_shape=[2, 2], strides=[2, 2])"),
+    ("y = layer_norm(x, 3)", "y = mean_variance_norm(x, axes=[-1])"),
+    ("y = layer_norm(x, [4, 3], eps=1e-6)", "y = mean_variance_norm(x, axes=[-2, -1], epsilon=1e-6)"),
+    ("y = F.layer_norm(x, (3,), x[0], x[1])", "y = layer_norm(x, x[0], x[1])"),
+    ("y = rms_norm(x, [3], x[0])", "y = rms_norm(x, x[0])"),
+    ("y = m and x > 0 or m", "y = m & x > 0 | m"),
+    ("y = x > 0 && x < 1", "y = x > 0 & x < 1"),
+    ("y = x > 0 ? x : 0", "y = where(x > 0, x, 0)"),
+    ("y = 0 if m else x", "y = where(m, 0, x)"),
+    ("y = x /* half */ * 0.5", "y = x * 0.5"),
+    ("y = x /* half */", "y = x  # half"),
+    ("y = x |>\n        relu()", "y = (x |>\n        relu())"),
+    ("y = x +\n        x *\n        x", "y = (x +\n        x *\n        x)"),
+]
+
+
+@each_row(("statement", "right"), ONE_STEP, ids=[statement for statement, _ in ONE_STEP])
+def test_a_help_that_is_pasted_is_a_program(statement: str, right: str) -> None:
+    program = in_model(statement, "return y", inputs=f"{INPUTS}, i: f32[1, 1, 8, 8]")
+    fix = diagnostics(program)[0].fix
+    assert fix is not None
+    new = edited(source(program), fix.edits)
+    assert f"    {right}\n" in new
+    assert codes(new) == []
+
+
 def test_bounds_of_a_dim_follow_in() -> None:
     (found,) = diagnostics("dim N = 1..64\n" + in_model("return x", inputs="x: f32[N]"))
     assert "dim N in 1..64" in found.help
@@ -163,7 +210,7 @@ def test_bounds_of_a_dim_follow_in() -> None:
 
 def test_a_value_named_like_a_module_keeps_its_methods() -> None:
     (found,) = diagnostics(in_model("return np.sum()", inputs="np: f32[3]"))
-    assert "reduce_sum(np), with keepdims=false" in found.help
+    assert "reduce_sum(np, keepdims=false)" in found.help
 
 
 @each_row(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dmlc.diagnostics import (
@@ -27,13 +28,22 @@ from dmlc.ops import OPERATIONS
 from dmlc.ops.attributes import DTypeKind, Kind, NumberKind, WordKind, attribute_specs
 from dmlc.ops.call import AttributeSite, CallSite, call_results, declared_operands
 from dmlc.ops.call_attributes import LIKE, like_attribute
-from dmlc.ops.foreign import MODULES, NO_METHODS, call_instead, instead_of, operation_named
+from dmlc.ops.foreign import (
+    MODULES,
+    NO_METHODS,
+    NORMS,
+    NOT_SIZES,
+    call_instead,
+    instead_of,
+    normalized_sizes,
+    operation_named,
+)
 from dmlc.ops.model_call import CallableModel, call_model
 from dmlc.ops.size_of import SIZE, size_of
 from dmlc.text.elaborate.cycles import Unfolded, unfolded
 from dmlc.text.elaborate.evaluate import Asked, Evaluator, at, dtype_help
 from dmlc.text.elaborate.scope import LITERALS, POISON, Definition, Frame, Place, Several, Word, bare, quoted
-from dmlc.text.standard_library import std_blocks
+from dmlc.text.standard_library import std_blocks, using, writing_call
 from dmlc.text.stopping import checkpoint
 from dmlc.text.syntax import tree
 
@@ -115,7 +125,12 @@ class Block(Evaluator):
         if before is not None:
             message = f"{text} has a value already"
             label = Label(before, "given here")
-            help = "a name is assigned once: choose another"
+            new = next(
+                name for i in range(2, len(self.frame.names) + 3) if (name := f"{text}_{i}") not in self.frame.names
+            )
+            written = target.span.source.line(target.span.line)[target.span.end_column - 1 :].strip()
+            help = f"a name is given once; read {new} below, and write {new} {written}"
+            help = help if written.startswith("=") else "a name is given once: choose another"
             error = self.frame.fail(name_codes.NAME_TWICE, message, target.span, "again", label, help=help)
             self.unit.problems.add(error)
             return
@@ -391,7 +406,8 @@ class Block(Evaluator):
         elif name == "onnx":
             near = "operators of ONNX are called as onnx.Name(...)"
         elif name in std_blocks():
-            near = f"it is a block of the standard library: begin the file with use {name} from std"
+            text = f"it is a block of the standard library: begin the file with use {name} from std"
+            near = Proposal(text, (using(name, first.span.source),), safe=True)
         elif name in DTYPE_BY_NAME and not is_value:
             message, near = f"{name} is a dtype, not an operation", f"a cast is written x as {name}"
         else:
@@ -423,13 +439,17 @@ class Block(Evaluator):
             is_foreign=is_foreign and not name.startswith("reduce_"),
         )
         text = f"{before}write {found.help}" if found.help else ""
-        if not found.text or not spans or any(span.line != span.end_line for span in (*spans, *keywords.values())):
+        is_split = any(span.line != span.end_line for span in (*spans, *keywords.values()))
+        if "..." in text or not found.text or not spans or is_split:
             return text
-        new = f"({found.text})" if " as " in found.text else found.text
-        return Proposal(text, (Change(new, expr.span),), found.is_same) if "..." not in text else text
+        made = writing_call(found.text, expr.span, safe=found.is_same)
+        return replace(made, text=f"{before}{made.text}")
 
     def check_count(self, op: Operation, expr: tree.Call, count: int) -> None:
-        """The number of operands of an operation, before they are evaluated. Raises E0308 with what to write."""
+        """The number of operands of an operation, before they are evaluated. Raises E0308 with what to write, and E0335
+        for sizes that PyTorch's norms take as their second argument."""
+        if op.name in NORMS and len(expr.operands) > 1 and count == len(expr.operands):
+            self.check_scale(op, expr)
         try:
             declared_operands(op, count)
         except OpError as error:
@@ -450,6 +470,15 @@ class Block(Evaluator):
                 written += [f"{k.name.text}={_text(k.value.span)}" for k in expr.keywords if k.name.text in kinds]
                 error.help = f"operands are given by position: {op.name}({', '.join(written)})"
             raise self.located(error, CallSite(expr.span)) from None
+
+    def check_scale(self, op: Operation, expr: tree.Call) -> None:
+        """Refuse a size or a list of sizes in place of the scale of a norm."""
+        texts = [_text(operand.span) for operand in expr.operands]
+        keywords = {k.name.text: _text(k.value.span) for k in expr.keywords}
+        if normalized_sizes(op.name, texts, keywords):
+            message = NOT_SIZES.format(op.name)
+            help = proposal(f"write {(new := call_instead(op.name, texts, keywords).text)}", new, expr.span)
+            raise self.frame.fail(codes.NOT_A_TENSOR, message, expr.operands[1].span, "a size", help=help)
 
 
 def _text(span: Span) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import Enum, auto
 from typing import Any
 
-from dmlc.diagnostics import Change, Diagnostic, DmlcError, Help, Proposal, Span, proposal, suggestion, writing
+from dmlc.diagnostics import Change, Diagnostic, DmlcError, Help, Proposal, Span, proposal, suggestion, text_of, writing
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.diagnostics.counted import counted
@@ -184,12 +184,7 @@ class Evaluator:
                 first = error.diagnostics[0]
                 if asked is not Asked.OPERAND or first.code is not codes.NOT_KNOWN:
                     raise
-                help = (
-                    "a list holds no tensors; operands are written without brackets: concat(a, b, axis=0), stack(a, b)"
-                )
-                raise DmlcError(
-                    Diagnostic.of(first.code, first.message, *first.labels, help=_bared(expr, help))
-                ) from None
+                raise DmlcError(Diagnostic.of(first.code, first.message, *first.labels, help=_bared(expr))) from None
             out.append(value)
         return POISON if any(value is POISON for value in out) else out
 
@@ -200,7 +195,7 @@ class Evaluator:
         value = self.evaluate(expr.operand, asked if asked is Asked.OPERAND else Asked.KNOWN)
         value, place = self.single(value, at(expr.operand)), at(expr.operand)
         for items in expr.subscripts:
-            parts = [self.index_item(item) for item in items]
+            parts = [self.index_item(item, expr.operand) for item in items]
             if value is POISON or any(part is POISON for part in parts):
                 return POISON
             site = CallSite(expr.span, [item.span for item in items], {}, [place.name], self.frame.outer)
@@ -216,7 +211,7 @@ class Evaluator:
                 raise self.located(error, site) from None
         return value
 
-    def index_item(self, item: tree.Expr | tree.Slice | tree.Ellipsis) -> Any:
+    def index_item(self, item: tree.Expr | tree.Slice | tree.Ellipsis, operand: tree.Expr) -> Any:
         """An item of an index: a number, a dim, a ``SliceItem`` or Python's ``Ellipsis``. Raises E0340."""
         if isinstance(item, tree.Ellipsis):
             return Ellipsis
@@ -232,10 +227,11 @@ class Evaluator:
                 except DmlcError as error:
                     if error.diagnostics[0].code is not codes.NOT_KNOWN:
                         raise
-                    tensor = self.evaluate(expr, Asked.OPERAND)
-                    raise self.frame.fail(
-                        codes.WRONG_INDEX, "a tensor is not an index", expr.span, help=_instead_of_index(tensor)
-                    ) from None
+                    help = _instead_of_index(
+                        self.evaluate(expr, Asked.OPERAND), text_of(operand.span), text_of(expr.span)
+                    )
+                    message = "a tensor is not an index"
+                    raise self.frame.fail(codes.WRONG_INDEX, message, expr.span, help=help) from None
                 if value is not POISON:
                     self.check_place(value, expr)
             ends.append(value)
@@ -389,15 +385,17 @@ def _part(asked: Asked) -> Asked:
     return asked if asked in (Asked.OPERAND, Asked.SIZE) else Asked.KNOWN
 
 
-def _bared(expr: tree.ListOf, help: str) -> Help:
+def _bared(expr: tree.ListOf) -> Help:
     """The proposal to take the brackets of a list of operands away."""
-    span = expr.span
-    if not span.source.line(span.line)[: span.column - 1].rstrip().endswith(("(", ",")):
-        return help
-    first, last = expr.items[0].span, expr.items[-1].span
-    before = Span(span.source, span.line, span.column, first.line, first.column)
-    behind = Span(span.source, last.end_line, last.end_column, span.end_line, span.end_column)
-    return Proposal(help, (Change("", before), Change("", behind)), safe=True)
+    span, first, last = expr.span, expr.items[0].span, expr.items[-1].span
+    items = text_of(first.to(last))
+    before = span.source.line(span.line)[: span.column - 1].rstrip()
+    if not before.endswith(("(", ",")):
+        return f"a list holds no tensors; concat({items}, axis=0) and stack({items}) join them"
+    opener = Span(span.source, span.line, span.column, first.line, first.column)
+    closer = Span(span.source, last.end_line, last.end_column, span.end_line, span.end_column)
+    help = f"a list holds no tensors; operands are written without brackets: {items}"
+    return Proposal(help, (Change("", opener), Change("", closer)), safe=True)
 
 
 def behind(part: Span, whole: Span) -> Span:
@@ -415,8 +413,8 @@ def dtype_help(text: str) -> Help:
     return suggestion(text, DTYPE_BY_NAME) or f"dtypes are {', '.join(DTYPE_BY_NAME)}"
 
 
-def _instead_of_index(tensor: Any) -> str:
+def _instead_of_index(tensor: Any, operand: str, index: str) -> str:
     """The help for an index that is a tensor: a condition, or numbers of rows."""
     if isinstance(tensor, Value) and tensor.type.dtype is bool_:
-        return "how many elements a condition keeps is not known; where(cond, x, 0) keeps their places"
-    return "rows by number are taken by gather(x, i, axis=0)"
+        return f"how many elements a condition keeps is not known; where({index}, {operand}, 0) keeps their places"
+    return f"write gather({operand}, {index}, axis=0)"

@@ -107,8 +107,6 @@ def _help(start: str, tokens: Sequence[Token], place: int, token: Token, accepts
         return _quoted(before) if before else ""
     if start == "use":
         return _use_help(token, accepts)
-    if kind == "NL" and previous in _OPERATORS and accepts >= {"NAME", "NUMBER"}:
-        return "a line continues inside brackets: put the expression in ( )"
     if start in ("model_head", "def_head"):
         if kind == "NL" and accepts == {"LBRACE"}:
             return "put { at the end of this line"

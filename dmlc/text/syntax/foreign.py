@@ -11,24 +11,27 @@ from dmlc.diagnostics.catalogue import syntax as codes
 from dmlc.diagnostics.fix import is_one_operand
 from dmlc.ops import OPERATIONS
 from dmlc.ops.attributes import attribute_specs
-from dmlc.ops.foreign import MODULES, NEW_AXIS, NO_METHODS, attribute_instead, instead_of
+from dmlc.ops.foreign import NEW_AXIS, NO_METHODS, attribute_instead
+from dmlc.text.standard_library import writing_call
+from dmlc.text.syntax.chain import bare, masked, translated
 from dmlc.text.syntax.tokens import CLOSERS, OPENERS, Token, short
 
+#: Operators that end no line.
+_UNENDED = ("INFIX", "STAR", "MINUS", "PIPE", "AS")
 _DECLARES, _LOOPS, _BRANCHES = ("let", "var", "val", "auto", "set"), ("for", "while"), {"if", "else", "elif"}
 #: The signs for other languages' words and signs.
 _SIGNS = {
     r"\bis\s+not\b": "!=", r"\bis\b": "==", r"\band\b": "&", r"\bor\b": "|",
     r"(?<=[\w)\]])\s*&\s*&": "&", r"(?<=[\w)\]])\s*\|\s*\|": "|",
 }  # fmt: skip
-#: Signs beside which another binds differently than the word that it is written for: Python and C bind ``and`` looser
-#: than ``|``, ``^`` and comparisons, and ``or`` loosest of all; here ``|`` does.
-_APART = {"&": r"(?<!\|)\|(?![|>])|\^", "|": r"\band\b|&\s*&"}
+#: ``not`` and its operand: Python and C bind ``and`` and ``or`` looser.
+_NOT = r"\bnot\b\s*(?P<a>.*?)\s*(?=\band\b|\bor\b|&\s*&|\|\s*\||$)"
 _WHERE = "where({c}, {a}, {b})"
-_CHOICE = r"(?P<a>.+?)\bif\b(?P<c>.+?)\belse\b(?P<b>.+)", _WHERE, "there is no if: write where(cond, a, b)"
+_CHOICE = r"(?P<a>.+?)\bif\b(?P<c>.+?)\belse\b(?P<b>.+)", _WHERE, "there is no if: where chooses by a condition"
 #: Characters that no token begins with: a pattern of the expression around, the text to write instead, and the help.
 _STRAY = {
     "~": ("", "!", "not is written !"),
-    "?": (r"(?P<c>[^?:]+)\?(?P<a>[^?:]+):(?P<b>[^?:]+)", _WHERE, "there is no ?: write where(cond, a, b)"),
+    "?": (r"(?P<c>[^?:]+)\?(?P<a>[^?:]+):(?P<b>[^?:]+)", _WHERE, "there is no ?: where chooses by a condition"),
     "@": (r"(?P<a>{0})\s*@\s*(?P<b>{0})", "matmul({a}, {b})", "a matrix product is matmul with two operands"),
     "\\": ("", "", "a line continues inside brackets and before |>; no sign is needed"),
     "$": ("", "", "a name with other signs is quoted: `$x`"),
@@ -56,6 +59,7 @@ class Around:
         self.text: str = "\n".join(lines)
         self.at: int = sum(len(line) + 1 for line in lines[: token.line - first]) + token.column - 1
         plain = _QUOTED.sub(lambda found: (" " if found[0][0] == "#" else "_") * len(found[0]), self.text)
+        self.plain = plain
         self.begin = self.at - _reach(plain[: self.at][::-1], ")]", "([{")
         self.end: int = self.at + _reach(plain[self.at :], "([", ")]{}")
         self.before: str = plain[: self.begin]
@@ -102,8 +106,34 @@ class Around:
         if found is None or not all(parts.values()):
             return help
         written = new.format(**parts)
-        help = help if "where" in help else f"write {written}"
-        return proposal(help, written, self.span(*self.part(found)), safe=True)
+        return proposal(f"write {written}", written, self.span(*self.part(found)), safe=True)
+
+    def chains(self) -> Iterator[tuple[int, int]]:
+        """The places of the chains that hold the token, outermost first."""
+        places, begin = [self.at], self.begin
+        while begin and self.plain[begin - 1] in "([":
+            places.append(begin - 1)
+            begin -= 1 + _reach(self.plain[: begin - 1][::-1], ")]", "([{")
+        for place in reversed(places):
+            yield _left(self.plain, place), _right(self.plain, place)
+
+
+def _left(text: str, place: int) -> int:
+    """The place at which the names, points, calls and indices begin that end at a place."""
+    while place > 0 and (text[place - 1] in ")]_." or text[place - 1].isalnum()):
+        place -= 1
+        if text[place] in ")]":
+            place -= _reach(text[:place][::-1], ")]", "([{") + 1
+    return max(place, 0)
+
+
+def _right(text: str, place: int) -> int:
+    """The place at which the names, points, calls and indices end that begin at a place."""
+    while place < len(text) and (text[place] in "([_." or text[place].isalnum()):
+        place += 1
+        if text[place - 1] in "([":
+            place += _reach(text[place:], "([", ")]}") + 1
+    return min(place, len(text))
 
 
 def _reach(text: str, openers: str, closers: str) -> int:
@@ -114,16 +144,6 @@ def _reach(text: str, openers: str, closers: str) -> int:
         if depth < 0:
             return i
     return len(text)
-
-
-def masked(text: str) -> str:
-    """The text with ``#`` for all that its outermost brackets hold."""
-    out, depth = [], 0
-    for sign in text:
-        depth -= sign in ")]"
-        out.append("#" if depth > 0 else sign)
-        depth += sign in "(["
-    return "".join(out)
 
 
 # --- tokens that do not fit
@@ -138,6 +158,8 @@ def foreign(
     return (
         _augmented(start, tokens, place, behind)
         or _statement(start, tokens, place, token, around)
+        or _continued(tokens, place, behind)
+        or _translated(around)
         or (_operator(token, around) if start in ("statement", "const") else "")
         or _bracket(tokens, place, token, around)
         or _member(token, accepts, around)
@@ -160,8 +182,21 @@ def _augmented(start: str, tokens: Sequence[Token], place: int, behind: Sequence
     text = text_of(value[0].to(value[-1]))
     written = f"{new} = {old.text} {sign} {text if is_one_operand(text) else f'({text})'}"
     changes = [Change(written, old.to(value[-1])), *[Change(new, read) for read in _reads(old.text, behind)]]
-    help = f"a name is given once, so there is no {sign}=: {new} = {old.text} {sign} ..."
+    help = f"a name is given once, so there is no {sign}=; read {new} below, and write {written}"
     return Proposal(help, tuple(changes), safe=True)
+
+
+def _continued(tokens: Sequence[Token], place: int, behind: Sequence[Token]) -> Help:
+    """The help for a line that ends with an operator: brackets around the expression."""
+    if not place or tokens[place].type != "NL" or tokens[place - 1].type not in _UNENDED:
+        return ""
+    begin = next((i for i, token in enumerate(tokens) if token.type in ("EQUAL", "RETURN")), None)
+    ends = [i for i, token in enumerate(behind) if token.type == "NL" and behind[i - 1].type not in _UNENDED]
+    if begin is None or not ends or not ends[0] or any(t.type in ("RETURN", "EQUAL") for t in behind[: ends[0]][:2]):
+        return f"write a value behind {tokens[place - 1].text}, or take it away"
+    span = tokens[begin + 1].to(behind[ends[0] - 1])
+    help = "a line continues inside brackets: put the expression in ( )"
+    return Proposal(help, (Change(f"({text_of(span)})", span),), safe=True)
 
 
 def _reads(name: str, tokens: Sequence[Token]) -> Iterator[Token]:
@@ -194,21 +229,44 @@ def _statement(start: str, tokens: Sequence[Token], place: int, token: Token, ar
 
 
 def _operator(token: Token, around: Around) -> Help:
-    for pattern, sign in _SIGNS.items():
-        found = around.marked(pattern)
-        if found is not None:
-            safe = re.search(_APART.get(sign, r"[&^]|\|(?!>)|\band\b|\bor\b"), around.masked) is None
-            return proposal(f"write a {sign} b", sign, around.span(*around.part(found)), safe=safe)
+    line = token.source.line(token.line)
+    if found := re.compile(r"\s*/\*(.*?)\*/(\s*$)?").match(line, len(line[: token.column].rstrip(" /*"))):
+        new = f"  #{found[1].rstrip()}" if found[2] is not None else ""
+        gap = Span(token.source, token.line, found.start() + 1, token.line, found.end() + 1)
+        return proposal("a comment runs from # to the end of its line", new, gap, safe=True)
     is_operand = token.text == "not" or token.type in ("NAME", "NUMBER")
-    if is_operand and (found := around.marked(r"\bnot\b\s*(?P<a>.*?)\s*(?=\band\b|\bor\b|$)")):
-        help, operand = f"write !{'a' if token.text == 'not' else token.text}", around.written(found, "a")
-        if not operand or not around.is_whole:
-            return help
-        new = f"!({operand})" if re.search(r"[-+*/%<>=!&|^]|\bas\b", found["a"]) else f"!{operand}"
-        return proposal(help, new, around.span(*around.part(found)), safe=True)
+    if any(around.marked(pattern) for pattern in _SIGNS) or (is_operand and around.marked(_NOT)):
+        return _with_signs(around)
     if found := around.marked("<\\s*<|>\\s*>"):
         return f"a shift is written a {'*' if found[0][0] == '<' else '//'} 2 ** n"
     return "a block is written def f(x) { return ... }" if around.marked(r"\blambda\b") else ""
+
+
+def _with_signs(around: Around) -> Help:
+    """The help for ``a and not b``: the expression with the signs of the language."""
+    parts: list[tuple[int, int, str]] = []
+    for pattern, sign in _SIGNS.items():
+        found_parts = [(*around.part(found), sign) for found in re.finditer(pattern, around.masked)]
+        parts += [part for part in found_parts if not any(part[0] < end for start, end, _ in parts if start <= part[0])]
+    signs = {sign for *_, sign in parts}
+    for found in re.finditer(_NOT, around.masked):
+        (start, _), (first, end) = around.part(found), around.part(found, "a")
+        if any(begin < start < until for begin, until, _ in parts):  # is not
+            continue
+        if start == end or not around.is_whole:
+            return "not is written !"
+        is_long = re.search(r"[-+*/%<>=!&|^]|\bas\b|\bis\b", found["a"])
+        parts += [(start, first, "!(" if is_long else "!"), *([(end, end, ")")] if is_long else [])]
+    new, kept, done = "", "", around.start
+    for start, end, sign in sorted(parts):
+        new += around.text[done:start] + sign
+        kept += around.masked[done - around.start : start - around.start]
+        done = end
+    new += around.text[done : around.start + len(around.masked)]
+    kept += around.masked[done - around.start :]
+    is_mixed = "^" in kept or (re.search(r"\|(?!>)", kept) and signs - {"|"}) or ("&" in kept and signs & {"==", "!="})
+    changes = tuple([Change(sign, around.span(start, end)) for start, end, sign in parts])
+    return Proposal(f"write {new.strip()}", changes, safe=not is_mixed)
 
 
 def _bracket(tokens: Sequence[Token], place: int, token: Token, around: Around) -> Help:
@@ -254,8 +312,18 @@ def _axis(found: re.Match[str], callee: str, around: Around) -> Help:
 # --- attributes and methods
 
 
+def _translated(around: Around) -> Help:
+    """The help for ``x.exp().mean(dim=-1)``, ``x.T`` and ``np.inf``: the whole chain in the language."""
+    for start, end in around.chains():
+        text = around.text[start:end]
+        found = translated(text) if "\n" not in text else None
+        if found is not None and found.text != text:
+            return writing_call(found.text, around.span(start, end), safe=found.is_same)
+    return ""
+
+
 def _member(token: Token, accepts: set[str], around: Around) -> Help:
-    """The help for ``x.T``, ``np.inf`` and ``(x > 0).any()``."""
+    """The help for attributes and methods that have no equal."""
     mark = around.at - around.start
     named = re.search(r"(?P<x>\w+)\s*\.\s*(?P<name>\w+)\s*$", around.masked[:mark])
     if {"LPAR", "_DOT"} <= accepts and named is not None:
@@ -265,53 +333,18 @@ def _member(token: Token, accepts: set[str], around: Around) -> Help:
     if token.type != "_DOT" or owner is None or name is None:
         return ""
     start, x = around.part(owner)[0], around.written(owner)
-    if name["args"] is None:
-        return _attribute(around, start, x, around.part(name, "name"))
-    operands, keywords = [_bare(x)], {}
-    for argument in _split(around.written(name, "args")[1:-1]):
-        keyword = re.fullmatch(r"(\w+)\s*=(?!=)\s*(.+)", argument, re.DOTALL)
-        if keyword:
-            keywords[keyword[1]] = keyword[2]
-        else:
-            operands.append(argument)
-    instead = instead_of(name["name"], operands, keywords, is_foreign=True)
-    new = f"({instead.text})" if " as " in instead.text else instead.text
-    help, span = f"write {instead.help}" if instead.help else NO_METHODS, around.span(start, around.part(name)[1])
-    return Proposal(help, (Change(new, span),), instead.is_same) if new else help
-
-
-def _split(text: str) -> list[str]:
-    """The arguments of a call."""
-    ends = [i for i, sign in enumerate(masked(text)) if sign == ","]
-    parts = [text[start + 1 : end].strip() for start, end in zip([-1, *ends], [*ends, len(text)], strict=True)]
-    return [part for part in parts if part]
-
-
-def _bare(owner: str) -> str:
-    """An operand as an argument of a call."""
-    inner = owner[1:-1].strip()
-    return inner if inner and masked(owner) == f"({'#' * (len(owner) - 2)})" else owner
+    return NO_METHODS if name["args"] else _attribute(around, start, x, around.part(name, "name"))
 
 
 def _attribute(around: Around, start: int, x: str, name: tuple[int, int]) -> Help:
-    """The help for ``x.T``, ``x.shape[0]`` and ``np.inf``."""
+    """The help for ``np.newaxis``, ``w.npy`` and an attribute that has no equal."""
     text, span = around.text[name[0] : name[1]], around.span(start, name[1])
     if text == "newaxis":
         return NEW_AXIS
     if text in _SUFFIXES:
         return proposal(f'the name of a file is in quotes: "{x}.{text}"', f'"{x}.{text}"', span, safe=True)
-    instead = attribute_instead(text, _bare(x))
-    if not instead:
-        return f"{x} has no attributes"
-    if x in MODULES:
-        return proposal(f"write {instead}", instead, span, safe=True)
-    help = f"{x} has no attributes; write {instead}"
-    if text == "shape":
-        axis = re.match(r"\s*\[\s*(\d+)\s*\]", around.text[name[1] :])
-        whole = around.span(start, name[1] + axis.end()) if axis else span
-        return proposal(help, f"size({_bare(x)}, axis={axis[1]})", whole, safe=True) if axis else help
-    is_whole = instead.endswith(f"({_bare(x)})")
-    return proposal(help, instead, span, safe=text != "mT") if is_whole else help
+    instead = attribute_instead(text, bare(x))
+    return f"{x} has no attributes{instead and f'; write {instead}'}"
 
 
 # --- characters that no token begins with

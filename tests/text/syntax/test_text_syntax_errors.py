@@ -162,7 +162,7 @@ def test_messages_say_what_was_expected(program: str, message: str, help: str) -
         ("def (x) {\n    return x\n}\n", "it needs a name: def name(...)"),
         ("model m(x: f32[3]) -> (y): return x\n", "a block is in braces: { return ... }"),
         ("model m(x: f32[3] in 0) -> (y) {\n    return x\n}\n", "a range has two bounds: in 0.0..1.0"),
-        (in_model("y = x +", "return y"), "a line continues inside brackets: put the expression in ( )"),
+        (in_model("y = x +", "return y"), "write a value behind +, or take it away"),
         (in_model("return x").replace("\n", "\r"), r"lines end with \n or \r\n: save the file with one of these"),
     ],
 )

@@ -37,10 +37,10 @@ _PASSED = frozenset(
 
 
 class FlattenBeforeSplit(Rule[Match]):
-    """A split of a transpose that leads to other transposes gets a matrix of the same elements, and so do its parts.
+    """A split of a transpose that leads to other transposes cuts a matrix of the same elements.
 
-    ``exact``. ONNX Runtime would transpose each part instead of the whole (TransposeOptimizer): it moves a transpose
-    through a split, in the hope that another one undoes it, and not through a flatten.
+    ``exact``. ONNX Runtime would transpose each part instead of the whole (TransposeOptimizer). It moves a transpose
+    through a split, but not through a flatten.
     """
 
     name = "flatten-before-split"

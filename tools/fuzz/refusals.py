@@ -40,6 +40,11 @@ REFUSALS = (
         (("exact", True),),
     ),
     Refusal(
+        "E0591",
+        "DirectML takes tensors of up to 8 axes and the provider does not look",
+        "a tensor of nine axes: the repairs merge axes of some operators only, and need their sizes",
+    ),
+    Refusal(
         "E0592",
         "an operand is empty: no DirectML operator is made",
         "the provider leaves the result unwritten, and a reduction of a size that only a node makes 0 is not folded",

@@ -11,6 +11,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -165,7 +166,8 @@ def _valid(
                 return None
             if other is not None:
                 return Failure(options, name, " ".join(str(error).split())[:300])
-    return _interface(source.plain, sessions[0], options) or _numbers(source, sessions, options, tally)
+    emitted = partial(OnnxSubject, model, folder)
+    return _interface(source.plain, sessions[0], options) or _numbers(source, emitted, sessions, options, tally)
 
 
 def verified(case: StructureModel, options: Options, seed: int) -> Failure | None:
@@ -202,11 +204,13 @@ def _interface(before: Any, after: Any, options: Options) -> Failure | None:
     return None
 
 
-def _numbers(source: Original, sessions: list[Any], options: Options, tally: Counter[str]) -> Failure | None:
+def _numbers(
+    source: Original, emitted: Callable[[], OnnxSubject], sessions: list[Any], options: Options, tally: Counter[str]
+) -> Failure | None:
     excuses: set[str] = set()
     for feeds, expected in zip(source.feeds, source.results, strict=True):
         for name, found in zip(("", " optimized"), sessions, strict=False):
-            text = _difference(source.model, feeds, expected, found, excuses)
+            text = _difference(source.model, emitted, feeds, expected, found, excuses)
             if text is not None:
                 return Failure(options, f"{text[0]}{name}", f"{told(feeds)}: {text[1]}")
     tally["compared" if not excuses else f"compared, but for {sorted(excuses)[0]}"] += 1
@@ -214,7 +218,12 @@ def _numbers(source: Original, sessions: list[Any], options: Options, tally: Cou
 
 
 def _difference(
-    model: ModelProto, feeds: Feeds, expected: dict[str, Any], found: Any, excuses: set[str]
+    model: ModelProto,
+    emitted: Callable[[], OnnxSubject],
+    feeds: Feeds,
+    expected: dict[str, Any],
+    found: Any,
+    excuses: set[str],
 ) -> tuple[str, str] | None:
     try:
         results = run(found, feeds)
@@ -225,7 +234,7 @@ def _difference(
     if not texts:
         return None
     terms = Terms(classes(REASSOCIATES), {}, None, frozenset())
-    judged = Judge(OnnxSubject(model), None, feeds, expected, terms)
+    judged = Judge(OnnxSubject(model), emitted(), feeds, expected, terms)
     for found in compare(expected, results, REASSOCIATES).values():
         status, reason = (
             judged.judge(found, results.get(found.name)) if found.status == DIFFERENT else (found.status, "")

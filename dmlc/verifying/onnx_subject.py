@@ -24,11 +24,18 @@ from dmlc.runtime.runnable import NoEvidence, NotRunnable, RunFailed
 from dmlc.verifying.inputs import Default, Feeds, Interface
 from dmlc.verifying.load_phase import load_phase
 from dmlc.verifying.onnx_bodies import SEEN, with_nans_seen
-from dmlc.verifying.onnx_changes import fed_patches, with_barriers, with_bodies, with_factors, with_patches
+from dmlc.verifying.onnx_changes import (
+    fed_patches,
+    with_barriers,
+    with_bodies,
+    with_noise,
+    with_noise_in_bodies,
+    with_patches,
+)
 from dmlc.verifying.onnx_defaults import count_values, defaults, optional_specs
 from dmlc.verifying.onnx_interface import element_name, interfaces, is_exotic, kind_of, required_inputs
-from dmlc.verifying.rounding import Noise, Rounded
-from dmlc.verifying.spread import EXACT_OPS
+from dmlc.verifying.rounding import Centring, Noise, Rounded
+from dmlc.verifying.spread import EXACT_OPS, JUMPS
 from dmlc.verifying.subject import Patch, Subject, TraceStep, op_key
 from dmlc.verifying.undefined import SELECTIONS
 
@@ -47,6 +54,8 @@ _KNOWN_BYTES = 1 << 16
 _ROUNDED_OTHERWISE = frozenset(("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"))
 #: Weights are moved where all together have at most this many bytes.
 _MOVED_BYTES = 1 << 24
+#: Normalizations that take a mean away, whose results have the shape of their operand.
+_CENTRING = ("InstanceNormalization", "LayerNormalization", "MeanVarianceNormalization")
 
 
 class OnnxSubject(Subject):
@@ -151,8 +160,11 @@ class OnnxSubject(Subject):
         session = self._others[key]
         assert isinstance(session, _Loaded)
         values = session.run(feeds)
-        if self._model.functions and not _is_same(values.get(output), self.run(feeds)[output]):
-            raise NotRunnable("ONNX's inliner makes another model")
+        if self._model.functions and not _is_same(values.get(output), found := self.run(feeds)[output]):
+            # f16 is rounded where it is handed over
+            alone = self._other(("inlined", output), lambda: with_patches(self._inside, output, {}))
+            if alone is None or not _is_same(alone.run(feeds)[output], found):
+                raise NotRunnable("ONNX's inliner makes another model")
         return values
 
     def samples(self, feeds: Feeds, output: str, fixed: frozenset[str], noises: Iterable[Noise]) -> Iterator[Any]:
@@ -167,23 +179,30 @@ class OnnxSubject(Subject):
         made &= _reached(nodes, feeds)
         rounded = {n: x for n, x in found.items() if n in made and isinstance(x, np.ndarray) and x.dtype.kind == "f"}
         weights = {name: array for name, array in _weights(model).items() if name not in counts}
-        key = ("moved", output, *rounded)
-        subject = self._other(key, lambda: with_factors(model, output, rounded, list(weights)))
-        if subject is None:
-            rounded, weights, subject = {}, {}, self
         makers = {name: node for node in nodes for name in node.output}
         values = {**found, **feeds, **weights}
-        made_of = {n: Rounded.by(makers[n].op_type, _arrays(makers[n].input, values), x) for n, x in rounded.items()}
+        made_of = {name: _rounded(makers[name], values, x) for name, x in rounded.items()}
+        added = frozenset(name for name, made in made_of.items() if made.size is not None)
+        model, inner = with_noise_in_bodies(model, lambda node: op_key(node.op_type) not in EXACT_OPS | JUMPS)
+        key = ("moved", output, added, *rounded)
+        subject = self._other(key, lambda: with_noise(model, output, rounded, added, list(weights)))
+        if subject is None:
+            made_of, weights, inner, subject = {}, {}, {}, self
         narrow = self.run_narrow(feeds, output)
         if narrow is not None:
             yield narrow
         for noise in noises:
             given: Feeds = {**feeds, **noise.moved({**feeds, **weights}, fixed)}
-            factors: Feeds = {f"{name}//factor": noise.factors(made) for name, made in made_of.items()}
-            ones: Feeds = {name: np.ones((), factor.dtype) for name, factor in factors.items()}
-            sizes = {name: x for name, x in factors.items() if name.removesuffix("//factor") in counts}
-            rest = {name: x for name, x in factors.items() if name not in sizes}
-            for more in (factors, {**ones, **sizes}, {**ones, **rest}, ones):  # a size depends on rounding
+            moves: Feeds = {name: noise.factor(name, one) for name, one in inner.items()}
+            moves |= {
+                f"{name}//noise": noise.terms(made) if name in added else noise.factors(made)
+                for name, made in made_of.items()
+            }
+            still: Feeds = {f"{n}//noise": np.asarray(n not in added, made.x.dtype) for n, made in made_of.items()}
+            still |= inner
+            sizes = {name: x for name, x in moves.items() if name.removesuffix("//noise") in counts}
+            rest = {name: x for name, x in moves.items() if name not in sizes}
+            for more in (moves, {**still, **sizes}, {**still, **rest}, still):  # a size depends on rounding
                 with suppress(RunFailed):
                     yield subject.run({**given, **more})[output]
                     break
@@ -193,7 +212,7 @@ class OnnxSubject(Subject):
         try:
             found = self._values(feeds, output)
             narrow = [name for name, x in found.items() if isinstance(x, np.ndarray) and x.dtype == np.float16]
-            if self._backend or not narrow:
+            if self._backend or not (narrow or any(map(graphs_of, self._inside.graph.node))):
                 return None
             subject = self._other(("narrow", output), lambda: with_barriers(self._inside, output, narrow))
             return None if subject is None else subject.run(feeds)[output]
@@ -455,6 +474,23 @@ def _step(node: NodeProto, values: dict[str, Any]) -> TraceStep:
     return TraceStep(
         op_key(node.op_type), _arrays(reads, values), _arrays(writes, values), inner, reads, writes, sees_nan
     )
+
+
+def _rounded(node: NodeProto, values: Mapping[str, Any], x: Array) -> Rounded:
+    """How a node rounds a result. A scale that is for each channel goes along axis 1."""
+    operands = _arrays(node.input, values)
+    given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    data, epsilon = operands[0] if operands else None, given.get("epsilon", 1e-5)
+    if data is None or data.shape != x.shape or node.op_type not in _CENTRING:
+        return Rounded.by(node.op_type, operands, x)
+    if node.op_type == "LayerNormalization":
+        axes = range(given.get("axis", -1) % x.ndim, x.ndim)
+    elif node.op_type == "InstanceNormalization":
+        axes, scale = range(2, x.ndim), operands[1]
+        operands = (data, None if scale is None else scale.reshape(-1, *[1] * len(axes)))
+    else:
+        axes, epsilon = given.get("axes", (0, 2, 3)), 1e-9
+    return Rounded.by(node.op_type, operands, x, Centring(tuple(axes), epsilon))
 
 
 def _arrays(names: Sequence[str], values: Mapping[str, Any]) -> tuple[Array | None, ...]:

@@ -6,6 +6,7 @@ Results that are multiples of 1/64 stay as they are: small integers and halves a
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,9 +33,7 @@ _PARTS = 64
 _GOLDEN: dict[int, Any] = {2: np.uint16(0x9E37), 4: np.uint32(0x9E3779B1), 8: np.uint64(0x9E3779B97F4A7C15)}
 #: Functions whose kernels add numbers of the size of 1 or of the operand: that is how exact their results are.
 _CANCELLING = (ELU, GELU, HARD_SIGMOID, SIGMOID, SILU, SOFTPLUS)
-#: Normalizations that take a mean away.
-_CENTRING = (LAYER_NORM, MEAN_VARIANCE_NORM)
-#: Every other sample of both keeps no digit that such a sum lacks. Another mean is that far away, in units.
+#: Another mean that a normalization takes away is that far from it, in units.
 _SHIFTS = (0, 1, -1, 2, -2)
 #: Products of the operand and a number that is computed so.
 _SCALED = (GELU, SILU)
@@ -43,8 +42,11 @@ _SUMS = (REDUCE_SUM, REDUCE_MEAN)
 #: give results that differ by where they stand.
 _APPROXIMATE = frozenset(op.name.replace("_", "") for op in UNARY if op.rounding == "approximate")
 _SHARES = ("softmax", "logsoftmax")
-#: Logarithms of sums.
+#: A number over a sum with it, or times the reciprocal of the sum.
+_QUOTIENTS = ("softsign",)
+#: Logarithms of sums, and the one of which the terms may cancel.
 _LOGARITHMS = ("reducelogsum", "reducelogsumexp", "logsoftmax")
+_OF_TERMS = "reducelogsum"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +82,19 @@ class Noise:
                 return np.where(np.isfinite(x) & (x != 0), made.even / x, 1).astype(x.dtype)
             steps = np.where(made.rounded, self.units(x, made.places), 0) * made.orders
             steps = steps + 0.5 * (steps < 0) * self._keeps  # a factor of 1 + eps moves some numbers by two units
-            if made.size is not None:
-                steps = np.where(np.isfinite(x) & (x != 0), steps * (made.size / np.abs(x)), steps)
             return np.asarray(np.where(self._vanishes(x), 0, 1 + steps * limits.eps)).astype(x.dtype)
+
+    def factor(self, name: str, one: Array) -> Array:
+        """A factor near 1 for all elements of the value of that name."""
+        seed, turned = divmod(self.seed, 2)
+        units = 0 if self.is_even else (-UNITS, -1, 1, UNITS)[(zlib.crc32(name.encode()) + seed * 7 // 3) % 4]
+        return np.asarray(1 + (-units if turned else units) * np.finfo(one.dtype).eps, one.dtype)
+
+    def terms(self, made: Rounded) -> Array:
+        """A number to add to each element of a float array that has a ``size``."""
+        with np.errstate(all="ignore"):
+            moved = made.even if self.is_even else self._by_size(made, made.size)
+            return np.where(np.isfinite(made.x) | np.isnan(moved), moved - made.x, 0).astype(made.x.dtype)
 
     def moved(self, feeds: Feeds, fixed: frozenset[str]) -> Feeds:
         """The float arrays that may move, rounded otherwise."""
@@ -109,24 +121,37 @@ class Noise:
         if not isinstance(x, np.ndarray | np.generic) or x.dtype.kind != "f" or not x.size:
             return x
         op, x = node.op, np.asarray(x)
-        made = Rounded.by(op.name, operands, x, _groups(node.attributes, operands) if op in _CENTRING else None)
+        made = Rounded.by(op.name, operands, x, _centring(node, operands))
         with np.errstate(all="ignore"):
-            size = _sizes_at(node, operands, x)
             if self.is_even:
                 return made.even
+            size = made.size if made.size is not None else _sizes_at(node, operands, x)
             if size is None:
                 return np.asarray(x * self.factors(made))
-            units, unit = self.units(x, made.places) * made.orders, np.finfo(x.dtype).eps * size
-            moved = x + units * unit
-            if (op in _CANCELLING + _CENTRING or made.size is not None) and not self.seed % 2:
-                shift = _SHIFTS[self.seed // 2 % len(_SHIFTS)] if op in _CENTRING else 0
-                whole = np.round(x.astype(np.float64) / unit) + shift
-                moved = np.where(unit == 0, x, whole * unit)
-            return np.where(self._vanishes(x), 0, np.where(np.isfinite(x), moved, x)).astype(x.dtype)
+            return self._by_size(made, size, coarse=made.size is not None or op in _CANCELLING)
+
+    def _by_size(self, made: Rounded, size: Any, *, coarse: bool = True) -> Array:
+        """The elements moved by units of a size. Every other sample of ``coarse`` ones has no digit below a unit."""
+        x, unit = made.x, np.finfo(made.x.dtype).eps * size
+        moved = x + self.units(x, made.places) * made.orders * unit
+        if coarse and not self.seed % 2:
+            shift = _SHIFTS[self.seed // 2 % len(_SHIFTS)] if made.centred else 0
+            moved = np.where(unit == 0, x, (np.round(x.astype(np.float64) / unit) + shift) * unit)
+        kept = np.where(np.isfinite(x) | np.isnan(size), moved, x)
+        return np.asarray(np.where(self._vanishes(x), 0, kept)).astype(x.dtype)
 
     def _vanishes(self, x: Array) -> Array:
         """Numbers below the normal ones become 0 half the time, as in kernels."""
         return np.asarray((np.abs(x) < np.finfo(x.dtype).tiny) & (x != 0) & (self.seed % 2 == 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Centring:
+    """A normalization that takes the mean over ``axes`` away and, with ``variance``, divides by the deviation."""
+
+    axes: tuple[int, ...]
+    epsilon: float
+    variance: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,14 +168,19 @@ class Rounded:
     orders: float
     size: Any
     even: Array
+    centred: bool
 
     @classmethod
-    def by(cls, op: str, operands: Sequence[Array | None], x: Array, groups: Any = None) -> Rounded:
+    def by(cls, op: str, operands: Sequence[Array | None], x: Array, centring: Centring | None = None) -> Rounded:
         """A sum of n terms in another order moves by up to n / 2 units (N. J. Higham, Accuracy and Stability of
         Numerical Algorithms, 2002, section 4.2): large ones move by more than two."""
         orders = max(1.0, terms_of(op, operands, x) / _SMALL_SUM)
-        places, size = places_of_kernels(op, operands, x, groups), rounded_sizes(op, x)
-        return cls(x, is_rounded(x, operands), places, orders, size, _even(op, operands, x))
+        groups, size = None, rounded_sizes(op, operands, x)
+        if centring is not None:
+            groups = _groups(centring, operands)
+            size = None if x.dtype == np.float16 else _size_in_groups(centring, operands, x)  # f16 is centred in f32
+        places, even = places_of_kernels(op, operands, x, groups), _even(op, operands, x)
+        return cls(x, is_rounded(x, operands), places, orders, size, even, size is not None and groups is not None)
 
 
 def _even(op: str, operands: Sequence[Array | None], x: Array) -> Array:
@@ -166,10 +196,19 @@ def _even(op: str, operands: Sequence[Array | None], x: Array) -> Array:
     return np.asarray(x.reshape(-1)[first][group].reshape(x.shape))
 
 
-def rounded_sizes(op: str, x: Array) -> Any:
+def rounded_sizes(op: str, operands: Sequence[Array | None], x: Array) -> Any:
     """The largest numbers, in units of the result, that kernels round on the way to each; None if that is the result
-    itself: the sum of which a logarithm is taken is rounded."""
-    return np.maximum(np.abs(x), 1) if op.lower().replace("_", "") in _LOGARITHMS else None
+    itself: the sum of which a logarithm is taken is rounded. It is NaN where the terms of such a sum cancel."""
+    name, terms = op.lower().replace("_", ""), operands[0] if operands else None
+    if name not in _LOGARITHMS:
+        return None
+    size = np.maximum(np.abs(x), 1)
+    if name != _OF_TERMS or terms is None:
+        return size
+    top = np.abs(terms)[is_rounded(terms)].max(initial=0).astype(np.float64)
+    with np.errstate(all="ignore"):
+        lost = top / np.exp(x.astype(np.float64))
+        return np.where(lost * np.finfo(x.dtype).eps > 1 / _SMALL_SUM, np.nan, np.fmax(size, lost))
 
 
 def _sizes_at(node: Node, operands: Sequence[Array | None], x: Array) -> Any:
@@ -180,40 +219,45 @@ def _sizes_at(node: Node, operands: Sequence[Array | None], x: Array) -> Any:
     if op in _CANCELLING:
         added = np.clip(np.abs(operand), 0 if op in _SCALED else 1, 32)
         return np.where((op is ELU) & (operand > 0), size, np.maximum(size, added))
-    if op in _CENTRING and x.dtype != np.float16:  # f16 is centred in f32
-        return np.maximum(size, _size_in_groups(node.attributes, operands))
     if op in _SUMS and operand.size:
         axes = node.attributes_as(ReduceAttributes).axes
         top = np.abs(operand).max(axis=axes).reshape(x.shape) / (operand.size / x.size if op is REDUCE_MEAN else 1)
         rounded = is_rounded(operand).any(axis=axes).reshape(x.shape)
         return np.where(rounded, np.maximum(size, top), np.where(is_rounded(x), size, 0))
-    return rounded_sizes(op.name, x)
+    return None
 
 
-def _axes(attributes: Any, x: Array) -> tuple[int, ...]:
-    return attributes.axes if hasattr(attributes, "axes") else tuple(range(attributes.axis, x.ndim))
+def _centring(node: Node, operands: Sequence[Array | None]) -> Centring | None:
+    """How a node of the language centres its operand."""
+    a: Any = node.attributes
+    if node.op is MEAN_VARIANCE_NORM:
+        return Centring(a.axes, a.epsilon, a.variance)
+    x = operands[0] if node.op is LAYER_NORM else None
+    return None if x is None else Centring(tuple(range(a.axis, x.ndim)), a.epsilon)
 
 
-def _groups(attributes: Any, operands: Sequence[Array | None]) -> Array:
+def _groups(centring: Centring, operands: Sequence[Array | None]) -> Array:
     """A number for the content of the group that each element of the operand of a normalization is in."""
     x = operands[0]
     assert x is not None
-    axes = _axes(attributes, x)
+    axes = centring.axes
     outer = [size for axis, size in enumerate(x.shape) if axis not in {a % x.ndim for a in axes}]
     rows = np.moveaxis(x, axes, range(x.ndim - len(axes), x.ndim)).reshape(math.prod(outer), -1)
     content = np.unique(rows, axis=0, return_inverse=True)[1].reshape(outer)
     return np.asarray(np.broadcast_to(np.expand_dims(content, axes), x.shape))
 
 
-def _size_in_groups(attributes: Any, operands: Sequence[Array | None]) -> Any:
+def _size_in_groups(centring: Centring, operands: Sequence[Array | None], made: Array) -> Any:
     """The largest number of each group of a normalization, in units of its results: so large are the numbers that are
     rounded before the mean is taken away."""
     x, *scale = [operand for operand in operands if operand is not None]
-    axes = _axes(attributes, x)
+    axes = centring.axes
     top = np.abs(x).max(axis=axes, keepdims=True, initial=np.finfo(x.dtype).tiny)
-    if not getattr(attributes, "variance", True):
-        return top
-    return top / np.sqrt(x.var(axis=axes, keepdims=True) + attributes.epsilon) * np.abs(scale[0] if scale else 1)
+    if centring.variance:
+        top = top / np.sqrt(x.var(axis=axes, keepdims=True) + centring.epsilon)
+        if scale:
+            top = top * np.abs(scale[0])
+    return np.maximum(np.abs(made), top)
 
 
 def terms_of(op: str, operands: Sequence[Array | None], x: Array) -> int:
@@ -226,18 +270,33 @@ def terms_of(op: str, operands: Sequence[Array | None], x: Array) -> int:
 def places_of_kernels(op: str, operands: Sequence[Array | None], x: Array, groups: Any = None) -> Any:
     """The elements whose equality to others depends on the kernel.
 
-    Of an approximated function these are equal because their operands are; elements to which it brings operands of
-    different size are equal everywhere. Of a softmax and a normalization they are equal although their operands, or the
-    ``groups`` that these are in, are not: another kernel rounds them apart."""
+    Of an approximated function these are equal because their operands are, or although these differ in size: another
+    kernel rounds them apart, unless all are rounded to a limit such as 1, which quotients may miss. Of a softmax and a
+    normalization they are equal although their operands, or the ``groups`` that these are in, are not."""
     operand, name = operands[0] if operands else None, op.lower().replace("_", "")
     shares = name in _SHARES or "norm" in name
-    if not (shares or name in _APPROXIMATE) or operand is None or operand.shape != x.shape:
+    if not is_approximated(name) or operand is None or operand.shape != x.shape:
         return False
     values, group, count = np.unique(x, return_inverse=True, return_counts=True)
-    places = _differ(operand if shares else np.abs(operand), group, len(values)) == shares
+    differ = _differ(operand if shares else np.abs(operand), group, len(values))
+    places = differ if shares else ~differ | is_rounded(values) | (name in _QUOTIENTS)
     if groups is not None:
         places |= _differ(groups, group, len(values))
     return (places & (count > 1))[group].reshape(x.shape)
+
+
+def is_approximated(op: str) -> bool:
+    """Return whether kernels approximate a function, or divide by a sum, each in its own way."""
+    name = op.lower().replace("_", "")
+    return name in _SHARES or "norm" in name or name in _APPROXIMATE
+
+
+def numbers_near(x: Array, among: Array) -> Array:
+    """For each element, how many of the numbers are as close to it as rounding moves one."""
+    numbers = np.sort(among.astype(np.float64), axis=None)
+    x = np.where(np.isfinite(x), x, 0)
+    reach = UNITS * np.finfo(x.dtype).eps * np.abs(x.astype(np.float64))
+    return np.asarray(np.searchsorted(numbers, x + reach, "right") - np.searchsorted(numbers, x - reach, "left"))
 
 
 def _differ(numbers: Array, group: Array, count: int) -> Array:

@@ -9,12 +9,22 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from dmlc.ir import Array
+from dmlc.verifying.fills import (
+    axes_of,
+    chosen_numbers,
+    numbers_instead,
+    places_instead,
+    shuffled,
+    signs,
+    turned,
+    turns,
+)
+from dmlc.verifying.rounding import is_approximated, is_rounded, numbers_near
 from dmlc.verifying.subject import TraceStep
 from dmlc.verifying.verdict import OVERFLOWED, UNSPECIFIED
 
@@ -30,6 +40,11 @@ SELECTIONS = frozenset(
         *("maxpool", "globalmaxpool", "maxroipool", "nonmaxsuppression", "normalizer"),
     }
 )
+#: Selections of places; results in the order of their operand; and the most close results that samples tell apart.
+_OF_PLACES, _MANY = ("argmax", "argmin", "topk", "hardmax"), 16
+_SAME_ORDER = ("reshape", "flatten", "squeeze", "unsqueeze", "identity")
+#: Selections among single elements.
+_ELEMENTWISE = frozenset({"max", "min", "clip", "relu", "sign"})
 #: Elementwise functions that are not defined for all numbers, and the operand at which a 0 gives an infinity.
 _PARTIAL = {"log": 0, "div": 1, "mod": 1, "reciprocal": 0, "pow": 0} | dict.fromkeys(
     ("sqrt", "asin", "acos", "acosh", "atanh"), -1
@@ -117,7 +132,7 @@ class UndefinedElements:
             0,
             1,
             math.isqrt(limits.max) // 2,
-            *_shuffled(count, 2),
+            *shuffled(count, 2),
         )
         return (*found, np.resize(rest, count)) if rest.size else found
 
@@ -127,9 +142,10 @@ OVER_NOTHING = "a reduction over nothing, which ONNX does not define"
 OUTSIDE = "an index that the axis does not hold"
 INFINITE = "an inner value of the original is infinite"
 UNDERFLOWS = "an inner value of the original underflows"
+_SQUARES = "squares of inner values underflow"
+_CLOSE = "kernels round the results of a function apart"
+_NO_INTEGER = "a float that no integer holds is cast"
 _OTHER_ORDER = "a sum or product overflows in another order"
-#: The longest axis, and the most elements of an array, whose places are all tried.
-_SHORT_AXIS, _SMALL = 16, 128
 
 
 @dataclass(slots=True)
@@ -150,14 +166,19 @@ def undefined_elements(steps: Sequence[TraceStep], defined: Definitions) -> list
     """The elements of the steps' results that nothing defines."""
     out: list[UndefinedElements] = []
     carried = _Carried(frozenset(name for step in steps if step.op in _SUMS for name in step.reads))
+    cast: set[str] = set()
+    rounded: dict[str, Array] = {}
     for step in steps:
-        out += [*unspecified_casts(step), *divisions_by_zero(step), *_roots_of_infinity(step)]
+        unspecified = [*unspecified_casts(step)]
+        cast.update(one.value for one in unspecified)
+        out += [*unspecified, *_selected_casts(step, cast), *divisions_by_zero(step), *_roots_of_infinity(step)]
         out += _centred_infinities(step)
         out += () if defined.selections else _selected_nans(step)
         out += _overflowed_integers(step)
         out += () if defined.empty else _reductions_of_nothing(step)
         out += _outside(step)
         vanishes = step.op == "exp" and not carried.summed.isdisjoint(step.writes)  # the logarithm of such a sum
+        out += _close_selections(step, rounded) if defined.ranges else ()
         if defined.ranges and (defined.functions or vanishes or step.op not in _FUNCTIONS):
             out += _out_of_range(step, carried)
     return out
@@ -186,7 +207,20 @@ def unspecified_casts(step: TraceStep) -> Iterator[UndefinedElements]:
         limits, number = np.iinfo(made.dtype), x.astype(np.float64)
         with np.errstate(all="ignore"):
             places = ~((number > float(limits.min) - 1) & (number < limits.max + 1.0))
-    yield from _undefined(step, 0, places, "a float that no integer holds is cast")
+    yield from _undefined(step, 0, places, _NO_INTEGER)
+
+
+def _selected_casts(step: TraceStep, cast: set[str]) -> Iterator[UndefinedElements]:
+    """Results of selections along axes among such integers: the floats may be selected instead, and then cast.
+
+    ``cast`` are the values that such integers are in.
+    """
+    if step.op not in _ONE_BY_ONE or cast.isdisjoint(step.reads):
+        return
+    cast.update(step.writes)
+    for number, made in enumerate(step.results if step.op in SELECTIONS - _ELEMENTWISE else ()):
+        fills = numbers_instead(made) if made is not None and made.dtype.kind == "f" else ()
+        yield from _undefined(step, number, True, _NO_INTEGER, fills=fills)
 
 
 def divisions_by_zero(step: TraceStep) -> Iterator[UndefinedElements]:
@@ -205,6 +239,26 @@ def selects_nan(step: TraceStep) -> bool:
     )
 
 
+def _close_selections(step: TraceStep, rounded: dict[str, Array]) -> Iterator[UndefinedElements]:
+    """Results of selections among many results of a function that are equal but for rounding, in which kernels differ:
+    no few samples show each of them as the largest. ``rounded`` are the places of such results, by value."""
+    x, made = next(iter(step.operands), None), next(iter(step.results), None)
+    if x is None or made is None or not step.writes:
+        return
+    if step.op in _SAME_ORDER and step.reads[0] in rounded:
+        rounded[step.writes[0]] = rounded[step.reads[0]].reshape(made.shape)
+    elif step.op in _OF_PLACES and step.reads[0] in rounded:
+        places = rounded[step.reads[0]]
+        places = places & (numbers_near(x, x[places]) > _MANY)
+        for number, chosen in enumerate(step.results):
+            if chosen is not None and (step.op == "hardmax" or chosen.dtype.kind in "iu"):
+                is_hot = step.op == "hardmax"
+                fills = turned(chosen[places]) if is_hot else places_instead(step, chosen.reshape(-1))
+                yield from _undefined(step, number, places if is_hot else places.any(), _CLOSE, fills=fills)
+    elif made.dtype.kind == "f" and made.size > _MANY and is_approximated(step.op):
+        rounded[step.writes[0]] = is_rounded(made)
+
+
 def makes_no_turn(step: TraceStep) -> bool:
     """Return whether a loop stacks nothing."""
     return step.op in ("loop", "scan") and any(x is not None and not x.size for x in step.results)
@@ -218,13 +272,13 @@ def _selected_nans(step: TraceStep) -> Iterator[UndefinedElements]:
         if made is None:
             continue
         nans = [_spread_to(made, np.isnan(x)) for x in step.floats()]
-        is_elementwise = step.op in ("max", "min", "clip", "relu", "sign") and all(x is not None for x in nans)
+        is_elementwise = step.op in _ELEMENTWISE and all(x is not None for x in nans)
         places = np.logical_or.reduce(nans) if is_elementwise else np.ones(made.shape, bool)
         if made.dtype.kind == "f":
-            others = [*_chosen_numbers(step, made), *_turns(made.shape)]
-            fills = (*_numbers_instead(made, places), *[other[places] for other in others])
+            others = [*chosen_numbers(step, made), *turns(made.shape)]
+            fills = (*numbers_instead(made, places), *[other[places] for other in others])
         else:
-            fills = _places_instead(step, made[places])
+            fills = places_instead(step, made[places])
         yield from _undefined(step, number, places, "a NaN reaches argmax or top-k in both", fills=fills)
 
 
@@ -238,8 +292,10 @@ def _roots_of_infinity(step: TraceStep) -> Iterator[UndefinedElements]:
 
 
 def _centred_infinities(step: TraceStep) -> Iterator[UndefinedElements]:
-    """Normalized infinities and their mean: a kernel may add numbers, or their distances from the first."""
-    if step.op in _CENTRING and any(np.isinf(x).any() for x in step.operands[:1] if x is not None):
+    """Normalized infinities and their mean, in bodies too: a kernel may add numbers, or their distances from the
+    first."""
+    centred = step.operands[:1] if step.op in _CENTRING else step.operands if step.inner & _CENTRING else ()
+    if any(np.isinf(x).any() for x in centred if x is not None and x.dtype.kind == "f"):
         for number, made in enumerate(step.results):
             if made is not None and made.dtype.kind == "f":
                 fills = np.nan, np.inf, -np.inf, 0.0
@@ -254,7 +310,7 @@ def _reductions_of_nothing(step: TraceStep) -> Iterator[UndefinedElements]:
 
 def _everywhere(step: TraceStep, reason: str) -> Iterator[UndefinedElements]:
     for number, made in enumerate(step.results):
-        fills = _numbers_instead(made) if made is not None and made.dtype.kind == "f" else ()
+        fills = numbers_instead(made) if made is not None and made.dtype.kind == "f" else ()
         yield from _undefined(step, number, True, reason, fills=fills)
 
 
@@ -370,7 +426,7 @@ class _Carried:
             return ()
         nan = step.op == "reducelogsumexp" or (step.op == "exp" and not self.summed.isdisjoint(step.writes))
         largest = np.copysign(float(np.finfo(infinite.dtype).max), infinite)
-        others = [largest / (1 + order) for order in _shuffled(infinite.size, 0)]  # each may be the smallest of them
+        others = [largest / (1 + order) for order in shuffled(infinite.size, 0)]  # each may be the smallest of them
         return (infinite, largest, *others, *[np.nan] * nan)
 
 
@@ -387,13 +443,20 @@ def _out_of_range(step: TraceStep, carried: _Carried) -> Iterator[UndefinedEleme
             yield from _undefined(step, number, infinite, INFINITE, kind=OVERFLOWED, fills=ways)
         if found.overflowed.any():
             largest = np.copysign(float(limits.max), made[found.overflowed])
-            reason, fills = "an inner value of the original overflows", (made[found.overflowed], largest, 0.0)
-            fills += _numbers_instead(made, found.overflowed) if np.isnan(fills[0]).any() else ()
+            reason = "an inner value of the original overflows"
+            fills: tuple[Any, ...] = (made[found.overflowed], largest, 0.0)
+            fills += numbers_instead(made, found.overflowed) if np.isnan(fills[0]).any() else ()
+            bias = _spread_to(made, operands[2]) if step.op in _CENTRING and len(operands) > 2 else None
+            fills += () if bias is None else (bias[found.overflowed],)  # over a deviation that is infinite
             yield from _undefined(step, number, found.overflowed, reason, kind=OVERFLOWED, fills=fills)
         pole = found.pole & np.isinf(made)
+        if step.op == "reducelogsum":
+            fills = (-np.inf, np.nan, -float(limits.max))
+            lost = _cancelled(operands[0], made)
+            yield from _undefined(step, number, lost, "the terms of a sum cancel", kind=OVERFLOWED, fills=fills)
         if pole.any() and step.op not in ("log", "reducelogsum"):
-            signs = tuple(_signs(made[pole]))
-            yield from _undefined(step, number, pole, "a zero of another sign is divided by", fills=signs)
+            fills = tuple(signs(made[pole]))
+            yield from _undefined(step, number, pole, "a zero of another sign is divided by", fills=fills)
         if step.op == "mul" and not carried.summed.isdisjoint(step.writes):  # 0 times a sum of large numbers
             large = np.logical_or.reduce([_spread_to(made, _is_large(step, x)) for x in operands])
             places = large & (made == 0)
@@ -412,7 +475,7 @@ def _out_of_range(step: TraceStep, carried: _Carried) -> Iterator[UndefinedEleme
             yield from _undefined(step, number, rest, _OTHER_ORDER, kind=OVERFLOWED, fills=others)
             continue
         if step.op in _ROOTS and _squares_vanish(operands[0]):
-            yield from _undefined(step, number, True, UNDERFLOWS, kind=OVERFLOWED, fills=_numbers_instead(made))
+            yield from _undefined(step, number, True, _SQUARES, kind=OVERFLOWED, fills=numbers_instead(made))
             continue
         small = _vanished(step, operands, made)
         if small is not None and small.any():
@@ -421,66 +484,14 @@ def _out_of_range(step: TraceStep, carried: _Carried) -> Iterator[UndefinedEleme
             yield from _undefined(step, number, small, UNDERFLOWS, kind=OVERFLOWED, fills=near)
 
 
-def _signs(x: Array) -> Iterator[Array]:
-    """The numbers, also with the other sign: all, every other one, and of few those before each place."""
-    numbers = np.arange(x.size)
-    starts = range(1, x.size) if x.size <= _SMALL else ()
-    for turned in (numbers < 0, numbers >= 0, numbers % 2 == 0, numbers % 2 == 1, *(numbers < n for n in starts)):
-        yield np.where(turned, -x, x)
-
-
-def _numbers_instead(made: Array, places: Any = True) -> tuple[Any, ...]:
-    """NaN, numbers that are very different, and different ones for each place."""
-    largest = float(np.finfo(made.dtype).max)
-    count = int(np.broadcast_to(places, made.shape).sum())
-    return np.nan, -largest, 0.0, largest, 1.0, -1.0, *_shuffled(count, 0)
-
-
-def _chosen_numbers(step: TraceStep, made: Array) -> Iterator[Array]:
-    """The smallest or largest of each group as a kernel finds it that passes over NaN, and each number of a small
-    array: a kernel that begins again behind a NaN may find any. The axes follow from shapes."""
-    x, function = next(step.floats()), np.fmin if step.op.endswith("min") else np.fmax
-    if step.op in ("min", "max"):
-        yield np.broadcast_to(reduce(function, step.floats()), made.shape)
-    for count in range(x.ndim + 1) if step.op in ("reducemin", "reducemax") and x.size else ():
-        for axes in combinations(range(x.ndim), count):
-            chosen = function.reduce(x, axis=axes, keepdims=True)
-            if made.shape in (chosen.shape, tuple([n for i, n in enumerate(x.shape) if i not in axes])):
-                yield chosen.reshape(made.shape)
-    if step.op in ("reducemin", "reducemax") and x.size <= _SMALL:
-        yield from (np.full(made.shape, number) for number in np.unique(x[np.isfinite(x)]))
-
-
-def _turns(shape: tuple[int, ...]) -> Iterator[Array]:
-    """Numbers of which each along a short axis is the largest once, and each of a small array."""
-    for axis, size in enumerate(shape):
-        for turn in range(size) if 1 < size <= _SHORT_AXIS else ():
-            order = (np.arange(size) + turn) % size
-            yield np.broadcast_to(order.reshape([-1 if i == axis else 1 for i in range(len(shape))]), shape)
-    count = math.prod(shape)
-    for turn in range(count) if count <= _SMALL and len(shape) > 1 else ():
-        yield ((np.arange(count) + turn) % count).reshape(shape)
-
-
-def _places_instead(step: TraceStep, made: Array) -> tuple[Any, ...]:
-    """The computed places in an axis, the first for all, the second, and each other one if these are few; others in
-    six orders; one behind the axis for all and for every other one, for where a selection is made by comparisons no
-    element is equal to a NaN."""
-    size = max([size for x in step.floats() for size in x.shape], default=1)
-    if step.op in ("argmax", "argmin") and made.size:  # it may count through several axes
-        size = max([x.size // made.size for x in step.floats()], default=1) or 1
-    most = _SMALL if made.size <= _SMALL else _SHORT_AXIS
-    turns = [(np.arange(made.size) + turn) % size for turn in range(min(size, most))]
-    orders = [order % size for order in _shuffled(made.size, 0)]
-    other = np.arange(made.size) % 2 == 0
-    some = (np.where(other, size, made), np.where(other, made, size))
-    return made, 0, min(1, size - 1), *turns, *orders, size, *some
-
-
-def _shuffled(count: int, first: int) -> list[Array]:
-    """Different numbers in three orders, and from the other end: each pair comes both ways round."""
-    orders = [np.random.default_rng(seed).permutation(count) for seed in range(3)]
-    return [first + each for order in orders for each in (order, count - 1 - order)]
+def _cancelled(x: Array, made: Array) -> Array:
+    """The results of a sum of rounded terms of which no digit is left."""
+    lost = np.zeros(made.shape, bool)
+    for axes in axes_of(x, made.shape) if is_rounded(x).any() else ():
+        with np.errstate(all="ignore"):
+            total, size = (y.astype(np.float64).sum(axes).reshape(made.shape) for y in (x, np.abs(x)))
+            lost |= (np.abs(total) <= np.finfo(x.dtype).eps * size) & (size > 0)
+    return lost
 
 
 def _may_overflow(step: TraceStep, operands: list[Array], made: Array) -> Any:

@@ -199,6 +199,72 @@ ROWS: dict[str, tuple[str, dict[str, Any], Any, str, dict[str, Any]]] = {
         "unspecified",
         {"n": np.array(2), "c": np.array(True), "x": [1, 2]},
     ),
+    "a selection before a cast that no integer holds": (
+        program("x: f32[3]", "y = reduce_min(cast(x, to=u64), axes=[0])"),
+        {"x": [-1, 0, 2]},
+        np.array([2**64 - 1], np.uint64),
+        "unspecified",
+        {"x": [1, 0, 2]},
+    ),
+    "one of many numbers that kernels round apart": (
+        program("x: f32[20]", "y = argmax(softsign(x), axes=[0])"),
+        {"x": np.arange(20.0) + 20000},
+        np.array([7], np.uint32),
+        "unspecified",
+        {"x": np.arange(20.0)},
+    ),
+    "a limit that a quotient may miss": (
+        program("x: f32[8]", "y = argmax(softsign(x), axes=[0])"),
+        {"x": [6.9e7, 1e8, 1, 2, 3, 4, 5, 6]},
+        np.array([1], np.uint32),
+        "within",
+        {"x": [6.9e7, 1, 1, 2, 3, 4, 5, 6]},
+    ),
+    "a logarithm of terms that cancel": (
+        program("x: f32[2]", "y = hardmax(reduce_log_sum(x, axes=[0]), axes=[0])"),
+        {"x": [-0.3, 0.3]},
+        [0],
+        "overflowed",
+        {"x": [-1, 1]},
+    ),
+    "a normalization of equal numbers": (
+        """<ir_version: 9, opset_import: ["": 17]> g (int64[1, 2, 5] x) => (float[1, 2, 5] y)
+        <float[2] s = {1, 1}, float[2] b = {0, 0}, float[2, 1] c = {0.00001, 2}>
+        { f = Cast <to = 1> (x) n = InstanceNormalization (f, s, b) y = Add (n, c) }""",
+        {"x": np.ones((1, 2, 5), np.int64)},
+        [[[0] * 5, [2] * 5]],
+        "within",
+        {"x": np.zeros((1, 2, 5), np.int64)},
+    ),
+    "a mean of infinities inside a loop": (
+        """<ir_version: 10, opset_import: ["": 17]> g (int64 n, float[2] x) => (float[1] y) <float[2] s = {1, 1}> {
+            r = Reciprocal (x)
+            z, y = Loop (n, "", r) <body = b (int64 i, bool k, float[2] a) => (bool k, float[2] o, float[1] m) {
+                o, m, d = LayerNormalization (a, s) }> }""",
+        {"n": np.array(1), "x": [0, 0]},
+        [[INF]],
+        "unspecified",
+        {"n": np.array(1), "x": [1, 2]},
+    ),
+    "numbers that cancel inside a branch": (
+        """<ir_version: 9, opset_import: ["": 17]> g (bool c, float[3] x) => (float[3] y) {
+            y = If (c) <
+                then_branch = t () => (float[3] a) { e = Exp (x) l = Log (e) a = Sub (x, l) },
+                else_branch = f () => (float[3] d) { d = Neg (x) }> }""",
+        {"c": np.array(True), "x": [0.7, 1.3, 2.1]},
+        [1.2e-7, 1.2e-7, 2.4e-7],
+        "within",
+        {"c": np.array(False), "x": [0.7, 1.3, 2.1]},
+    ),
+    "f16 that a function keeps in f32": (
+        """<ir_version: 9, opset_import: ["": 17, "f": 1]> g (float16[3] x) => (float y) { y = f.product (x) }
+        <domain: "f", opset_import: ["": 17]> product (x) => (y)
+        { p = ReduceProd <keepdims = 0> (x) y = Cast <to = 1> (p) }""",
+        {"x": np.array([300, 20, 20], np.float16)},
+        INF,
+        "overflowed",
+        {"x": np.array([3, 2, 2], np.float16)},
+    ),
 }
 
 
@@ -214,9 +280,10 @@ def test_right_results_and_wrong_ones(name: str) -> None:
 
 
 def array_of(x: Any) -> Array:
-    """Numbers as f32; arrays of integers and truth values stay."""
+    """Numbers as f32; arrays of f16, integers and truth values stay."""
     found = np.asarray(x)
-    return found if isinstance(x, np.ndarray) and found.dtype.kind in "iub" else found.astype(np.float32)
+    keeps = isinstance(x, np.ndarray) and (found.dtype.kind in "iub" or found.dtype == np.float16)
+    return found if keeps else found.astype(np.float32)
 
 
 @each_row(

@@ -18,6 +18,7 @@ from dmlc.api.sources import ProgramSource, name_of, onnx_model
 from dmlc.diagnostics import fail, naming, suggestion
 from dmlc.diagnostics.catalogue import runs
 from dmlc.diagnostics.catalogue.targets import NOT_DECOMPOSED
+from dmlc.diagnostics.counted import first_of
 from dmlc.diagnostics.given import listed
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Graph, Node
@@ -152,7 +153,5 @@ def _require_all(program: Program) -> None:
     nodes = stayed(program)
     if not nodes:
         return
-    more = f"; and {len(nodes) - _MOST_NAMED} more" if len(nodes) > _MOST_NAMED else ""
-    lines = "; ".join(map(str, nodes[:_MOST_NAMED]))
     help = "leave the operator out of the list, or give the model shapes that are known"
-    raise fail(NOT_DECOMPOSED, f"a node cannot be decomposed: {lines}{more}", help=help)
+    raise fail(NOT_DECOMPOSED, f"a node cannot be decomposed: {first_of(nodes, _MOST_NAMED, '; ')}", help=help)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from dmlc import api
 from dmlc.cli.console import human_bytes
 from dmlc.cli.layout import wrapped
-from dmlc.diagnostics.counted import counted
+from dmlc.diagnostics.counted import counted, first_of
 from dmlc.ir import Dim
 from dmlc.ir.answers import Answer, Size, words
 from dmlc.placement.costs import total
@@ -98,10 +98,7 @@ def _dependence_text(report: Placement) -> str:
     for node in report.nodes:
         for dependence in node.hangs_on:
             named.setdefault(dependence, []).append(node.name)
-    parts = []
-    for dependence, names in named.items():
-        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-        parts.append(f"{dependence} ({', '.join(names[:_MOST_NAMES])}{more})")
+    parts = [f"{dependence} ({first_of(names, _MOST_NAMES)})" for dependence, names in named.items()]
     return wrapped(f"depends on: {'; '.join(parts)}", "  ") if parts else ""
 
 
@@ -116,8 +113,7 @@ def _copies_sum(report: Placement) -> str:
 
 
 def _copy_line(copy: Transfer) -> str:
-    readers = ", ".join(copy.readers[:_MOST_READERS])
-    readers += f" and {len(copy.readers) - _MOST_READERS} more" if len(copy.readers) > _MOST_READERS else ""
+    readers = first_of(copy.readers, _MOST_READERS)
     size = f"{copy.kind.text}, {_bytes(copy.bytes)}"
     sides = f"{copy.from_device.upper()} to {copy.to_device.upper()}"
     return f"{copy.value} ({size}), {sides}, {copy.maker} to {readers}" + (f"; {copy.cure}" if copy.cure else "")

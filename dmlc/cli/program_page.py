@@ -14,7 +14,7 @@ from dmlc.cli.near_misses import NearMiss, near_misses
 from dmlc.cli.source import compile_source, open_source
 from dmlc.codegen.ledger import RewriteRow, ledger_rows
 from dmlc.diagnostics import Span
-from dmlc.diagnostics.counted import counted
+from dmlc.diagnostics.counted import counted, first_of
 from dmlc.ir.answers import Answer, BeforeAfter
 from dmlc.ir.removed import Removal
 from dmlc.passes.inventory import all_rules
@@ -168,8 +168,7 @@ def _change(entry: LedgerEntry, *, verbose: bool) -> str:
 
 
 def _names(names: Sequence[str], *, verbose: bool) -> str:
-    more = 0 if verbose else len(names) - _NAMES
-    return ", ".join(names if more <= 0 else names[:_NAMES]) + (f" and {more} more" if more > 0 else "")
+    return first_of(names, len(names) if verbose else _NAMES)
 
 
 def _choices(program: api.Program) -> dict[tuple[str, str], tuple[Span, ...]]:

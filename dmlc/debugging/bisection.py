@@ -26,7 +26,7 @@ from dmlc.diagnostics import Diagnostic, fail
 from dmlc.diagnostics.catalogue.runs import NOT_VERIFIED as NOTHING_VERIFIED
 from dmlc.diagnostics.catalogue.searches import NOT_SHOWN as FAULT_NOT_SHOWN
 from dmlc.diagnostics.catalogue.searches import OPEN_RANGE
-from dmlc.diagnostics.counted import counted
+from dmlc.diagnostics.counted import counted, first_of
 from dmlc.ir.answers import Answer, words
 from dmlc.verifying.inputs import Feeds
 from dmlc.verifying.models import DEFAULT_INPUTS
@@ -208,9 +208,8 @@ class _Bisection:
         left = sorted(above - below)
         if len(left) > 1:
             nodes = tuple(map(graph.record, left))
-            names = ", ".join(f"{node.operator} {node.name}" for node in nodes[:10])
-            more = f" and {len(nodes) - 10} more" if len(nodes) > 10 else ""
-            message = f"{len(nodes)} nodes are left, all models between them were skipped: {names}{more}"
+            names = first_of([f"{node.operator} {node.name}" for node in nodes], 10)
+            message = f"{len(nodes)} nodes are left, all models between them were skipped: {names}"
             return self._outcome(RANGE, message, region=nodes)
         return self._found(left[0], below, above)
 

@@ -14,7 +14,7 @@ from dmlc.debugging.insides import Inside, NodeRecord
 from dmlc.debugging.model_diff import body_details
 from dmlc.debugging.node_attributes import attribute_details
 from dmlc.debugging.value_pairs import ValuePair, value_pairs
-from dmlc.diagnostics.counted import counted
+from dmlc.diagnostics.counted import counted, first_of
 from dmlc.ir.answers import Answer, words
 from dmlc.onnx_schema.domains import imported_versions
 from dmlc.runtime.runnable import NotRunnable, RunFailed
@@ -76,13 +76,10 @@ class Location(Answer, frozen=True, rename={"other_node": "result_node", "detail
         out += [f"  inside it {line}" for line in self.bodies]
         out += [f"  initializer {change}" for change in self.constants]
         out += [f"  reads {value}" for value in self.inputs]
-        names = self.agreeing[:5]
-        more = f" and {len(self.agreeing) - len(names)} more" if len(self.agreeing) > len(names) else ""
-        out.append(f"  last matching tensors: {', '.join(names) or 'only inputs and initializers'}{more}")
+        out.append(f"  last matching tensors: {first_of(self.agreeing, 5) or 'only inputs and initializers'}")
         between = [node for node in self.behind if node not in (self.node, self.other_node)]
         if between:
-            cut = "" if len(between) <= 10 else f" and {len(between) - 10} more"
-            out.append(f"  between: {', '.join(map(str, between[:10]))}{cut}")
+            out.append(f"  between: {first_of(between, 10)}")
         out.append(f"  {self.compared} of {counted(self.held, 'value')} that both hold were compared")
         return "\n".join(out) + "\n"
 

@@ -14,8 +14,9 @@ from onnx import ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, 
 
 from dmlc.debugging.constants import Constant, constant_of
 from dmlc.debugging.insides import NodeRecord, record_of
-from dmlc.onnx_schema.nested import graphs_of, values_read_by
+from dmlc.onnx_schema.nested import values_read_by
 from dmlc.runtime.runnable import NotRunnable, RunFailed
+from dmlc.runtime.weights import tensors_of
 from dmlc.verifying.inputs import Feeds
 from dmlc.verifying.onnx_subject import OnnxSubject
 
@@ -185,16 +186,8 @@ def _with_weights_inside(model: ModelProto, folder: Path | None) -> ModelProto:
     """A copy with the data of all initializers. Raises ``DmlcError`` for external data that cannot be read."""
     out = ModelProto()
     out.CopyFrom(model)
-    waiting = [out.graph]
-    while waiting:
-        graph = waiting.pop()
-        for tensor in graph.initializer:
-            _fill(tensor, folder)
-        for node in graph.node:
-            found = constant_of(node)
-            if found is not None:
-                _fill(found, folder)
-            waiting += graphs_of(node)
+    for tensor in tensors_of(out):
+        _fill(tensor, folder)
     return out
 
 

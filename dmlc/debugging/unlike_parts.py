@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from onnx import ModelProto, NodeProto, defs
@@ -12,10 +11,9 @@ from dmlc.debugging.constants import Constant, compared
 from dmlc.debugging.insides import Inside
 from dmlc.debugging.node_attributes import attribute_details
 from dmlc.diagnostics import DmlcError
-from dmlc.diagnostics.counted import counted
+from dmlc.diagnostics.counted import counted, first_of
 from dmlc.onnx_schema.domains import imported_versions, plain_domain
-from dmlc.onnx_schema.nested import graphs_of
-from dmlc.placement.node_counts import is_constant
+from dmlc.placement.node_counts import node_counts
 
 #: Names in a note.
 _SHOWN = 3
@@ -46,24 +44,17 @@ def _attributes(a: ModelProto, b: ModelProto) -> Iterator[str]:
             changed += [f"{name} ({', '.join(details)})"] if details else []
     if changed:
         verb = "has" if len(changed) == 1 else "have"
-        yield f"{counted(len(changed), 'node')} {verb} other attributes: {_listed(changed)}"
+        yield f"{counted(len(changed), 'node')} {verb} other attributes: {first_of(changed, _SHOWN)}"
 
 
 def _operators(a: ModelProto, b: ModelProto) -> Iterator[str]:
     """The operators whose numbers differ, the largest difference first; constants are not counted."""
-    before, after = (Counter(_operators_in(model.graph.node)) for model in (a, b))
+    before, after = node_counts(a), node_counts(b)
     differing = [name for name in before | after if before[name] != after[name]]
     differing.sort(key=lambda name: (-abs(before[name] - after[name]), name))
     if differing:
-        yield f"operator counts differ: {_listed([f'{name} {before[name]} -> {after[name]}' for name in differing])}"
-
-
-def _operators_in(nodes: Iterable[NodeProto]) -> Iterator[str]:
-    for node in nodes:
-        if not is_constant(node):
-            yield node.op_type
-        for inner in graphs_of(node):
-            yield from _operators_in(inner.node)
+        changes = [f"{name} {before[name]} -> {after[name]}" for name in differing]
+        yield f"operator counts differ: {first_of(changes, _SHOWN)}"
 
 
 def _moved(a: NodeProto, b: NodeProto, versions_a: Mapping[str, int], versions_b: Mapping[str, int]) -> frozenset[str]:
@@ -100,7 +91,7 @@ def _weights(before: Mapping[str, Constant], after: Mapping[str, Constant]) -> I
     if found:
         verb = "differs" if len(found) == 1 else "differ"
         by = f", by up to {largest:.2g}" if largest else ""
-        yield f"{counted(len(found), 'weight')} {verb}: {_listed(found)}{by}"
+        yield f"{counted(len(found), 'weight')} {verb}: {first_of(found, _SHOWN)}{by}"
     if reason:
         yield f"weights were not compared: {reason}"
 
@@ -108,8 +99,3 @@ def _weights(before: Mapping[str, Constant], after: Mapping[str, Constant]) -> I
 def _named(nodes: Iterable[NodeProto]) -> dict[str, NodeProto]:
     """The nodes by name; one without a name by its first result."""
     return {node.name or next(iter(node.output), ""): node for node in nodes}
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"{', '.join(names[:_SHOWN])}{more}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def counted(number: int, noun: str) -> str:
     """``1 node``, ``2 nodes``, ``2 axes``, ``2 copies``, ``2 passes``."""
@@ -15,3 +17,9 @@ def plural(noun: str) -> str:
     if noun.endswith("y") and noun[-2] not in "aeou":
         return f"{noun[:-1]}ies"
     return f"{noun}es" if noun.endswith(("s", "x", "ch", "sh")) else f"{noun}s"
+
+
+def first_of(names: Sequence[object], most: int, between: str = ", ") -> str:
+    """The first names of many, and how many more there are: ``a, b and 7 more``."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return between.join(map(str, names[:most])) + more

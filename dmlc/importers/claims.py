@@ -8,6 +8,7 @@ from onnx import GraphProto, TypeProto, ValueInfoProto
 
 from dmlc.diagnostics import Diagnostic
 from dmlc.diagnostics.catalogue.advice import WRONG_DECLARATION
+from dmlc.diagnostics.counted import first_of
 from dmlc.importers.registry import Reading
 from dmlc.importers.scope import GraphScope
 from dmlc.importers.types import type_of
@@ -40,10 +41,9 @@ class ClaimCheck:
         found = list(dict.fromkeys(self._wrong.values()))
         if not found:
             return []
-        more = f", and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         head = "a declared type is wrong" if len(found) == 1 else f"{len(found)} declared types are wrong"
-        message = f"{head}: {', '.join(found[:_SHOWN])}{more}"
-        return [Diagnostic(WRONG_DECLARATION, message, help="export the model anew; what its nodes give is used")]
+        help = "export the model anew; what its nodes give is used"
+        return [Diagnostic(WRONG_DECLARATION, f"{head}: {first_of(found, _SHOWN)}", help=help)]
 
 
 def wrong(scope: GraphScope, info: ValueInfoProto) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from dmlc.diagnostics.counted import first_of
 from dmlc.placement.node import CPU, OF_SHAPES, PROVIDER, UNKNOWN
 from dmlc.placement.node_placement import NodePlacement
 from dmlc.placement.report import Placement
@@ -33,8 +34,7 @@ def obstacles(report: Placement) -> list[str]:
     for (rank, op, reason), names in sorted(named.items(), key=lambda item: item[0][0]):
         if is_off and rank > 1:
             continue  # these have a fused graph to join only where fusion is on
-        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-        out.append(f"{op} {', '.join(names[:_MOST_NAMES])}{more}: {reason}")
+        out.append(f"{op} {first_of(names, _MOST_NAMES)}: {reason}")
     if not out and report.partitions > 1:
         out.append(_unconnected(report))
     return out
@@ -60,6 +60,5 @@ def _unconnected(report: Placement) -> str:
     for node in report.nodes:
         if node.partition is not None:
             first.setdefault(node.partition, f"{node.op} {node.name}")
-    begin = ", ".join(list(first.values())[: _MOST_NAMES + 1])
-    more = f" and {len(first) - _MOST_NAMES - 1} more" if len(first) > _MOST_NAMES + 1 else ""
-    return f"{report.partitions} fused graphs that no value connects begin at {begin}{more}"
+    begin = first_of([*first.values()], _MOST_NAMES + 1)
+    return f"{report.partitions} fused graphs that no value connects begin at {begin}"

@@ -12,7 +12,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 
 from dmlc.codegen.artifact import Artifact
 from dmlc.ir import Array
-from dmlc.onnx_schema.nested import graphs_of
+from dmlc.onnx_schema.nested import graphs_of, values_read_by
 from dmlc.placement.node_counts import is_constant
 from dmlc.runtime.bench import median_run, nodes_of
 from dmlc.runtime.feeds import FeedChecker
@@ -28,12 +28,12 @@ def alone(artifact: Artifact, feeds: Mapping[str, Any], backend: str, rounds: in
     model = artifact.payload
     values: dict[str, Array] = dict(FeedChecker(artifact.signature).check(feeds))
     weights = {tensor.name: tensor for tensor in (*model.graph.initializer, *_constants(model.graph))}
-    left = Counter(name for node in model.graph.node for name in _read(node))
+    left = Counter(name for node in model.graph.node for name in set(values_read_by(node)))
     times: dict[int, float] = {}
     for place, (node, inside) in enumerate(nodes_of(model.graph)):
         if inside:
             continue
-        names = _read(node)
+        names = list(dict.fromkeys(values_read_by(node)))
         known = all(name in values or name in weights or name in _made_inside(node) for name in names)
         single = _single(model, node, names, values, weights) if known else None
         if single is not None:
@@ -63,16 +63,6 @@ def _constants(graph: GraphProto) -> Iterator[TensorProto]:
                     tensor.CopyFrom(attribute.t)
                     tensor.name = node.output[0]
                     yield tensor
-
-
-def _read(node: NodeProto) -> list[str]:
-    """The values that a node reads, its inner graphs included, each once."""
-    names = [name for name in node.input if name]
-    for graph in graphs_of(node):
-        for inner in graph.node:
-            names += _read(inner)
-        names += [output.name for output in graph.output]
-    return list(dict.fromkeys(names))
 
 
 def _made_inside(node: NodeProto) -> set[str]:

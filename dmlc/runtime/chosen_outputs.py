@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from dmlc.codegen.artifact import Artifact
 from dmlc.diagnostics import DmlcError, did_you_mean, fail, sentences
 from dmlc.diagnostics.catalogue import runs as codes
+from dmlc.diagnostics.counted import first_of
 from dmlc.ir import Graph, Value
 
 if TYPE_CHECKING:
@@ -63,6 +64,5 @@ def graph_with_outputs(graph: Graph, names: Sequence[str]) -> Graph:
 def unknown_value(name: str, results: Sequence[str], inner: Iterable[str]) -> DmlcError:
     """The error E0446 for a value that a compiled program does not have."""
     near = did_you_mean(name, [*results, *inner])
-    listed = ", ".join(results[:_MOST]) + (", ..." if len(results) > _MOST else "")
-    help = sentences(near, f"its results are {listed}")
+    help = sentences(near, f"its results are {first_of(results, _MOST)}")
     return fail(codes.NO_OUTPUT, f"the compiled program has no value {name}", help=help)

@@ -17,6 +17,7 @@ import numpy as np
 
 from dmlc.diagnostics import DmlcError, did_you_mean, fail, naming
 from dmlc.diagnostics.catalogue import runs as codes
+from dmlc.diagnostics.counted import first_of
 from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.diagnostics.suggest import nearest
 from dmlc.ir import Array, Graph, StoredTensor, npy
@@ -253,7 +254,7 @@ def _member(entries: Mapping[str, zipfile.ZipInfo], path: Path, key: str | None,
     if key is None:
         key = name if name in keys else keys[0] if len(keys) == 1 else None
     if key is None or key not in keys:
-        listed = ", ".join(keys[:10]) + (", ..." if len(keys) > 10 else "")
+        listed = first_of(keys, 10)
         has = f"it has {listed}" if keys else "it is empty"
         if key is not None:
             message, help = f"{path} has no array {key}: {has}", did_you_mean(key, keys)

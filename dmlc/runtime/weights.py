@@ -48,14 +48,14 @@ def write_model(
     that is too large for one file goes to the file beside it. The model given is not changed. Raises ``DmlcError``:
     E0421 (exit code 2), E0435, E0436, and E0432 to E0434 of ``importers.weights``.
     """
-    outside = [external(t, source) for t in _tensors(model) if t.data_location == TensorProto.EXTERNAL]
+    outside = [external(t, source) for t in tensors_of(model) if t.data_location == TensorProto.EXTERNAL]
     try:
         is_plain = files.is_plain_output(path)
         placement = _placement(is_plain, path, source, weights) if outside else "inline"
         _spare(outside, final or path)
     except (OSError, ValueError) as error:
         raise files.cannot("write", final or path, error) from None
-    size = sum([byte_size(t) or 0 for t in _tensors(model) if t.data_location != TensorProto.EXTERNAL])
+    size = sum([byte_size(t) or 0 for t in tensors_of(model) if t.data_location != TensorProto.EXTERNAL])
     if placement == "inline" and outside:
         size += sum([data.length for data in outside])
         _check_inline(path, size)
@@ -87,8 +87,8 @@ def is_one_file(model: ModelProto, path: Path, source: Path | None, weights: Pla
     """
     if not files.is_plain_output(path):
         return False
-    outside = [external(t, source) for t in _tensors(model) if t.data_location == TensorProto.EXTERNAL]
-    size = sum([byte_size(t) or 0 for t in _tensors(model) if t.data_location != TensorProto.EXTERNAL])
+    outside = [external(t, source) for t in tensors_of(model) if t.data_location == TensorProto.EXTERNAL]
+    size = sum([byte_size(t) or 0 for t in tensors_of(model) if t.data_location != TensorProto.EXTERNAL])
     placement = _placement(True, path, source, weights) if outside else "inline"
     return size <= _MOST_INLINE and placement != "copy"
 
@@ -165,7 +165,7 @@ def _take_in(tensor: TensorProto, data: bytes) -> None:
     tensor.raw_data = data
 
 
-def _tensors(model: ModelProto) -> Iterator[TensorProto]:
+def tensors_of(model: ModelProto) -> Iterator[TensorProto]:
     """Every tensor of a model."""
     yield from model.graph.initializer
     yield from _inner_tensors(model)
@@ -176,7 +176,7 @@ def locate_weights(model: ModelProto, folder: Path, root: Path) -> None:
     below = PurePath(os.path.relpath(folder, root)).as_posix()
     if below == ".":
         return
-    for tensor in _tensors(model):
+    for tensor in tensors_of(model):
         for entry in tensor.external_data:
             if entry.key == "location" and not PurePosixPath(entry.value).is_absolute():
                 entry.value = f"{below}/{entry.value}"

@@ -320,7 +320,7 @@ def are_unique(names: Iterator[Any]) -> bool:
 
 
 def contradictions(file: Any) -> Iterator[str]:
-    """What fields of one file say against each other."""
+    """Yield the contradictions between fields of one file."""
     if isinstance(file, DispatchTable) and not are_unique(op for row in file.rows for op in row.operators):
         yield "an operator has two rows"
     if isinstance(file, FeatureLevels):

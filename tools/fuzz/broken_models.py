@@ -25,7 +25,7 @@ _ATTRIBUTES = sorted({name for attributes in _SCHEMAS.values() for name in attri
 _OFTEN = (*[NodeProto] * 5, *[AttributeProto] * 3, *[TensorProto] * 3, ValueInfoProto, *[Message] * 2)
 #: Fields that nothing depends on.
 _PROSE = ("doc_string", "metadata_props", "overload", "producer_name", "producer_version", "training_info", "name")
-#: What a text may be, by the name of its field.
+#: The texts of a field, by its name.
 _WORDS = {
     "op_type": sorted(_SCHEMAS),
     "domain": ["", "ai.onnx", "com.microsoft", "ai.onnx.ml", "mine", "é"],

@@ -7,6 +7,7 @@ the reference.
 
 from __future__ import annotations
 
+from dmlc.diagnostics.counted import first_of
 from dmlc.ir import Node, Operation, Value
 from dmlc.ir.dtype import f16
 from dmlc.ops import binary, choose, elementwise, index, move, select
@@ -46,8 +47,7 @@ class RoundingWatch:
 
     def sentence(self) -> str:
         """Return the note for the artifact's report."""
-        more = f" and {len(self.found) - _SHOWN} more" if len(self.found) > _SHOWN else ""
         return (
             "ONNX Runtime's CPU provider does not round f16 between nodes: near ties and jumps of "
-            f"{', '.join(self.found[:_SHOWN])}{more} may fall otherwise there"
+            f"{first_of(self.found, _SHOWN)} may fall otherwise there"
         )

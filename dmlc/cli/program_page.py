@@ -19,6 +19,7 @@ from dmlc.ir.answers import Answer, BeforeAfter
 from dmlc.ir.removed import Removal
 from dmlc.passes.inventory import all_rules
 from dmlc.passes.manager import LedgerEntry
+from dmlc.targets.provider import provider
 from dmlc.text import LibraryError
 
 #: Promises of the classes of rewrites, in words.
@@ -60,7 +61,7 @@ class PassTime(Answer, frozen=True, rename={"name": "pass"}):
 
 
 class ExplainAnswer(Answer, frozen=True):
-    """The rewrites of a program or a model, and the missed ones."""
+    """The rewrites of a program or a model, the missed ones, and what else a user should know of the result."""
 
     source: str
     target: str
@@ -70,6 +71,7 @@ class ExplainAnswer(Answer, frozen=True):
     missed: list[MissedRewrite]
     lowerings: list[ChosenLowering]
     passes: list[PassTime]
+    notes: list[str]
 
 
 def explain_program(args: argparse.Namespace, console: Console) -> int:
@@ -84,8 +86,10 @@ def explain_program(args: argparse.Namespace, console: Console) -> int:
         after = nodes_after(program)
     console.warn(program.diagnostics)
     totals = (None if before is None else before.total(), after.total())
-    misses = near_misses(program)
+    misses, notes = near_misses(program), _notes(program)
     page = missed_page(misses) if args.missed else program_page(program, misses, *totals, verbose=console.verbose)
+    if notes and not args.missed:
+        page += "\nnotes\n" + "".join([wrapped(note, "  ", "    ") for note in notes])
     console.result(page)
     console.document(
         ExplainAnswer(
@@ -97,9 +101,15 @@ def explain_program(args: argparse.Namespace, console: Console) -> int:
             [MissedRewrite.of(one, places=_places(one.spans)) for one in misses],
             [ChosenLowering(*choice, _places(spans)) for choice, spans in _choices(program).items()],
             [PassTime(*timing) for timing in program.timings],
+            list(notes),
         )
     )
     return 0
+
+
+def _notes(program: api.Program) -> tuple[str, ...]:
+    """The sentences about the result, as ``compile`` prints them."""
+    return api.emitted_to(program, "numpy" if program.target.code == "numpy" else "onnx", None).report
 
 
 def program_page(
@@ -121,7 +131,7 @@ def program_page(
     for removal in program.removed:
         out += f"  {removal.text}\n      {_names(removal.nodes, verbose=verbose)}\n"
     out += "\nrewritten, by rule\n" if program.ledger else "\nnothing was rewritten\n"
-    out += _rewrites_text(program.ledger, verbose=verbose)
+    out += _rewrites_text(program, verbose=verbose)
     choices = _choices(program)
     if choices:
         by = "estimated costs on one thread" if program.tuner is None else f"times: {program.tuner.summary()}"
@@ -131,16 +141,24 @@ def program_page(
     return out + ("\n" + missed_page(misses) if misses else "")
 
 
-def _rewrites_text(ledger: Iterable[LedgerEntry], *, verbose: bool) -> str:
-    """Each rule that fired: how often, what it does, what it promises; its first rewrite, or all if ``verbose``."""
+def _rewrites_text(program: api.Program, *, verbose: bool) -> str:
+    """Each rule that fired: how often, what it does, what it promises, which fault of the provider it repairs; its
+    first rewrite, or all if ``verbose``."""
     by_rule: dict[tuple[str, str], list[LedgerEntry]] = {}
-    for entry in ledger:
+    for entry in program.ledger:
         by_rule.setdefault((entry.rule, entry.rewrite_class), []).append(entry)
-    summaries = {rule.name: rule.summary for rule in all_rules()}
+    rules = {rule.name: rule for rule in all_rules()}
+    name = program.target.provider
+    faults = {} if name is None else {fault.id: fault.what for fault in provider(name).failures}
     out = ""
     for (rule, rewrite_class), entries in sorted(by_rule.items(), key=lambda item: -len(item[1])):
         promise = PROMISES.get(rewrite_class, rewrite_class)
-        out += wrapped(f"{len(entries)} {rule} ({promise}): {summaries.get(rule, entries[0].text)}", "  ", "    ")
+        summary = rules[rule].summary if rule in rules else entries[0].text
+        out += wrapped(f"{len(entries)} {rule} ({promise}): {summary}", "  ", "    ")
+        repairs = getattr(rules[rule].kind, "repairs", ()) if rule in rules else ()
+        repaired = [faults[fault] for fault in repairs if fault in faults]
+        if len(repaired) <= 2 or verbose:
+            out += "".join([wrapped(f"because {what}", "      ", "        ") for what in repaired])
         for entry in entries if verbose else entries[:1]:
             out += f"      {entry.text}\n" if verbose else ""
             out += f"{_change(entry, verbose=verbose)}{_lines(entry.spans)}"

@@ -13,6 +13,7 @@ from typing import Any
 from dmlc import api
 from dmlc.api.arguments import check_arguments
 from dmlc.codegen.artifact import signature_of
+from dmlc.debugging.by_position import by_position, renaming_note
 from dmlc.debugging.first_difference import Location, locate_first
 from dmlc.debugging.insides import Inside
 from dmlc.debugging.optimizer_blame import blamed_transformer
@@ -191,7 +192,8 @@ class _SideComparison:
             if self.expected is not None:
                 self.sides.append(Inside(RecordedSubject(self.sides[0].subject, self.expected), (), frozenset()))
             else:
-                self.sides.append(_result(self.a, self.b, backends, self.options, self.sides[0]))
+                other = _result(self.a, self.b, backends, self.options, self.sides[0])
+                self.sides.append(replace(other, subject=by_position(self.sides[0].subject, other.subject)))
             return self.sides[1].subject
 
         chosen = set([self.allowed] if isinstance(self.allowed, str) else self.allowed)
@@ -211,6 +213,9 @@ class _SideComparison:
         """Parts that differ, and the transformer of ONNX Runtime's own optimizer that changes the numbers of B."""
         if len(self.sides) < 2:
             return
+        renamed = renaming_note(self.sides[1].subject)
+        if renamed:
+            yield renamed
         paths = [os.fspath(each) for each in (self.a, self.b) if isinstance(each, (str, os.PathLike))]
         shown_by = option(f"dmlc diff {pasteable(paths)}" if len(paths) == 2 else "", "dmlc.diff(a, b)")
         yield from unlike_parts(*self.sides, is_compiled=self.b is None, shown_by=shown_by)

@@ -114,3 +114,9 @@ def test_a_rewrite_that_costs_more_saves_nothing(missed: Documents) -> None:
         for one in missed("log.dml", "--target", target, "--allow", "range"):
             if "no fewer than" in one["reason"]:
                 assert one["saves"] == 0
+
+
+def test_the_fault_that_a_rule_repairs_is_its_reason(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "m.dml").write_text("model m(x: f32[4]) -> (y) {\n    return gelu(x, approximate=tanh)\n}\n")
+    assert main(["explain", str(tmp_path / "m.dml")]) == 0
+    assert "because DirectML computes the erf form of GELU" in capsys.readouterr().out

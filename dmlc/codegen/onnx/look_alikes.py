@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from onnx import NodeProto
 
 from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.ir.dtype import bool_
 from dmlc.onnx_schema.types import DTYPE_OF
 from dmlc.placement.optimizer import look_alikes
-from dmlc.placement.optimizer.view import Copied, Given, GraphView, Summed
+from dmlc.placement.optimizer.view import Copied, Given, GraphView, LookAlike, Summed
 from dmlc.targets.capabilities import Capabilities
 
 
@@ -17,7 +19,9 @@ def keep_look_alikes(emitter: Emitter) -> None:
     view = GraphView(emitter.nodes, emitter.output_names, emitter.fact_of, emitter.opset)
     capabilities = Capabilities(emitter.target, emitter.opset)
     lacks_sum = capabilities.has_provider and capabilities.kernel("Sum") is None
-    cures = [found.cure for found in look_alikes(view)]
+    found = look_alikes(view)
+    _note_reasons(emitter, found)
+    cures = [one.cure for one in found]
     copied = {view.made_by[cure.value]: cure for cure in cures if isinstance(cure, Copied)}
     for cure in cures:
         if isinstance(cure, Given):
@@ -30,6 +34,18 @@ def keep_look_alikes(emitter: Emitter) -> None:
             _subtract(emitter, index)
         elif index in summed:
             emitter.nodes[index].op_type = "Sum"
+
+
+def _note_reasons(emitter: Emitter, found: Sequence[LookAlike]) -> None:
+    """Note why nodes are written in another form, once for each transformer and reason."""
+    kept: dict[str, list[str]] = {}
+    for one in found:
+        node = emitter.nodes[one.node]
+        reason = f"ONNX Runtime's {one.transformer} would make {one.makes} of it, but {one.difference}"
+        kept.setdefault(reason, []).append(f"{node.op_type} {node.name or node.output[0]}")
+    for reason, names in kept.items():
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        emitter.note(f"{names[0]}{more} in a form that ONNX Runtime does not change: {reason}")
 
 
 def _subtract(emitter: Emitter, index: int) -> None:

@@ -200,3 +200,10 @@ def test_near_miss_is_left_alone(text: str) -> None:
     model = dmlc.compile(source, target="onnx", only_rules=()).to_onnx()
     assert [n.op_type for n in model.graph.node] == [n.op_type for n in source.graph.node]
     assert [len(n.input) for n in model.graph.node] == [len(n.input) for n in source.graph.node]
+
+
+def test_the_reason_for_another_form_is_noted() -> None:
+    opset, text, _ = CASES["two pairs of a scale and a zero point"]
+    made = dmlc.compile(parser.parse_model(f'<ir_version: 8, opset_import: ["": {opset}]> g {text}'))
+    (note,) = [note for note in dmlc.api.emitted_to(made, "onnx", None).report if "DoubleQDQPairsRemover" in note]
+    assert note.endswith("the scales or zero points of the two pairs differ")

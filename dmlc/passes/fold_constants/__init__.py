@@ -43,7 +43,6 @@ from dmlc.passes.fold_constants.regrouped import ConcatOfPlaces, MatmulBetweenRe
 from dmlc.passes.fold_constants.scans import RunsTogether
 from dmlc.passes.fold_constants.sequences import KnownSequence
 from dmlc.passes.fold_constants.sunk_transposes import (
-    OnesOfTranspose,
     TransposesAroundReshape,
     TransposesAroundSlice,
     TransposesTogether,
@@ -99,7 +98,6 @@ class FoldConstants(RewritePass, frozen=True):
             ConcatOfPlaces,
             AroundElementwise,
             OnesAroundTranspose,
-            OnesOfTranspose,
             TransposesAroundReshape,
             TransposesAroundSlice,
             TransposesTogether,

@@ -22,7 +22,7 @@ from dmlc.ops.move import (
     TransposeAttributes,
 )
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
-from dmlc.passes.layouts import ones_between
+from dmlc.passes.layouts import is_unit
 from dmlc.passes.patterns import depends_on_batch, made_by, opaque_factors
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, consumed_elsewhere
 
@@ -127,16 +127,16 @@ def _is_inferred(graph: Graph, have: Shape, want: Shape) -> bool:
 
 
 class _OnesMatch(Match, eq=False, kw_only=True):
-    """``before`` is the shape to transpose, ``perm`` its new order."""
+    """``before`` is the shape to transpose, None where the operand has it; ``perm`` its new order."""
 
-    before: Shape
+    before: Shape | None
     perm: tuple[int, ...]
 
 
 class OnesAroundTranspose(Rule[_OnesMatch]):
-    """A reshape adds axes of size 1, a transpose moves them, another takes them out: none of them is made.
+    """A reshape behind a transpose that moves axes of size 1, or takes out those of a reshape before it, goes away.
 
-    ``exact``. TensorFlow's einsum makes axes for the letters of the other operand.
+    ``exact``. TensorFlow's einsum makes axes for the letters of the other operand, and tf2onnx for convolutions.
     """
 
     name = "ones-around-transpose"
@@ -145,26 +145,31 @@ class OnesAroundTranspose(Rule[_OnesMatch]):
 
     def match(self, node: Node, graph: Graph) -> _OnesMatch | None:
         moved = made_by(node.operand("x"), TRANSPOSE)
-        first = None if moved is None else made_by(moved.operand("x"), *RESHAPES)
-        ones = None if moved is None else ones_between(graph, moved.result.shape, node.result.shape)
-        if moved is None or first is None or ones is None or ones[1]:
+        if moved is None or len(moved.result.shape) < len(node.result.shape):
             return None
-        perm = moved.attributes_as(TransposeAttributes).perm
-        gone = {perm[axis] for axis in ones[0]}
-        kept = [axis for axis in range(len(perm)) if axis not in gone]
-        before = tuple([first.result.shape[axis] for axis in kept])
-        if not _is_inferred(graph, first.operand("x").shape, before):
+        x, have, want = moved.operand("x"), moved.result.shape, node.result.shape
+        if [size for size in have if not is_unit(graph, size)] != [size for size in want if not is_unit(graph, size)]:
             return None
-        order = tuple([kept.index(axis) for axis in perm if axis not in gone])
-        return _OnesMatch(node, (first, moved), before=before, perm=order)
+        moving = [axis for axis in moved.attributes_as(TransposeAttributes).perm if not is_unit(graph, x.shape[axis])]
+        ones = [axis for axis, size in enumerate(x.shape) if is_unit(graph, size)][: len(want) - len(moving)]
+        kept = sorted((*moving, *ones))
+        places, others = iter(moving), iter(ones)
+        perm = tuple([kept.index(next(others if is_unit(graph, size) else places)) for size in want])
+        if len(kept) == len(have):
+            return _OnesMatch(node, (moved,), before=None, perm=perm)
+        first, before = made_by(x, *RESHAPES), tuple([x.shape[axis] for axis in kept])
+        if first is None or not _is_inferred(graph, first.operand("x").shape, before):
+            return None
+        return _OnesMatch(node, (first, moved), before=before, perm=perm)
 
     def check(self, match: _OnesMatch, graph: Graph) -> Miss | None:
         return consumed_elsewhere(match)
 
     def build(self, match: _OnesMatch, rewriter: Rewriter) -> Sequence[Value]:
         x = match.consumed[0].operand("x")
-        flat = rewriter.add(RESHAPE, [x], ReshapeAttributes(shape=match.before))
-        return [rewriter.add(TRANSPOSE, [flat], TransposeAttributes(perm=match.perm))]
+        if match.before is not None:
+            x = rewriter.add(RESHAPE, [x], ReshapeAttributes(shape=match.before))
+        return [rewriter.add(TRANSPOSE, [x], TransposeAttributes(perm=match.perm))]
 
 
 class _PartsMatch(Match, eq=False, kw_only=True):

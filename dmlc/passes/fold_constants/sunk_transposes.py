@@ -66,36 +66,6 @@ def _is_number(node: Node, value: Value | None) -> bool:
     return value is None or (node.op is not CONCAT and not value.shape)
 
 
-class OnesOfTranspose(Rule[_TurnedMatch]):
-    """A reshape of a transpose that moves axes of size 1 alone becomes part of the transpose.
-
-    ``exact``. tf2onnx turns convolutions of one axis so.
-    """
-
-    name = "ones-of-transpose"
-    roots = RESHAPES
-    fed_by: ClassVar[Collection[Operation]] = (TRANSPOSE,)
-
-    def match(self, node: Node, graph: Graph) -> _TurnedMatch | None:
-        moved = made_by(node.operand("x"), TRANSPOSE)
-        if moved is None or moved.operand("x").type.rank != node.result.type.rank:
-            return None
-        x, (have, want) = moved.operand("x"), (moved.result.shape, node.result.shape)
-        if [size for size in have if not is_unit(graph, size)] != [size for size in want if not is_unit(graph, size)]:
-            return None
-        perm = moved.attributes_as(TransposeAttributes).perm
-        moving = iter([axis for axis in perm if not is_unit(graph, x.shape[axis])])
-        ones = iter([axis for axis, size in enumerate(x.shape) if is_unit(graph, size)])
-        order = tuple([next(ones if is_unit(graph, size) else moving) for size in want])
-        return _TurnedMatch(node, (moved,), perm=order)
-
-    def check(self, match: _TurnedMatch, graph: Graph) -> Miss | None:
-        return consumed_elsewhere(match)
-
-    def build(self, match: _TurnedMatch, rewriter: Rewriter) -> Sequence[Value]:
-        return [rewriter.add(TRANSPOSE, [match.consumed[0].operand("x")], TransposeAttributes(perm=match.perm))]
-
-
 class TransposesAroundSlice(Rule[_TurnedMatch]):
     """A slice between two transposes is cut before both, which become one.
 

@@ -13,9 +13,9 @@ import dmlc
 from dmlc.passes.recognize_reduce import mean
 from tests.rows import each_row
 from tests.versions import NEWEST_IR
+from tools.fuzz.batch import run_isolated
 from tools.fuzz.onnx_models import Grower, MisfitError
 from tools.fuzz.refusals import REFUSALS, is_allowed
-from tools.fuzz.structure_batch import run_isolated
 from tools.fuzz.structure_grower import Recipe, StructureGrower, StructureModel
 from tools.fuzz.structure_judge import choices, judge, original
 from tools.fuzz.structure_models import generate
@@ -28,8 +28,8 @@ REGRESSIONS = sorted((Path(__file__).parents[1] / "regressions" / "structured").
 
 def test_structured_models() -> None:
     """In a process of its own: ONNX Runtime crashes on some models, and what crashes on the original is left out."""
-    found = run_isolated(0, 40, smaller=False)
-    assert found.models == 40
+    found = run_isolated("structure", 0, 40, smaller=False)
+    assert found.cases == 40
     texts = [f"seed {failure['seed']}: {failure['failure']}\n{failure['text']}" for failure in found.failures]
     assert not texts, "\n".join(texts)
 

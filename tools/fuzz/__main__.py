@@ -7,19 +7,19 @@ back. Exits 1 where something failed.
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import sys
 import time
 from collections import Counter
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
 
 from tools import ROOT
-from tools.fuzz.batch import BATCH, Ran, batch
+from tools.fuzz.batch import Found, run_isolated
 from tools.fuzz.judge import Failure
-from tools.fuzz.onnx_judge import batch as batch_of_models
-from tools.fuzz.onnx_judge import batch_of_files
-from tools.fuzz.structure_batch import Found, run_isolated
+from tools.fuzz.onnx_judge import failures_of_files
+
+_BATCH = 50
 
 
 def main() -> int:
@@ -28,7 +28,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="the first program's number")
     parser.add_argument("--models", action="store_true", help="ONNX models, not programs of the language")
     parser.add_argument("--structure", action="store_true", help="ONNX models of varied structure")
-    parser.add_argument("--count", type=int, default=10**9, help="so many models at most, with --structure")
+    parser.add_argument("--count", type=int, default=10**9, help="so many at most")
     parser.add_argument("--folder", type=Path, help="judge the .onnx files in it (nnsmith_models.py makes some)")
     parser.add_argument("--inputs", type=int, default=3, help="inputs for each program and way")
     parser.add_argument("--jobs", type=int, default=1)
@@ -36,57 +36,43 @@ def main() -> int:
     args = parser.parse_args()
     if args.folder:
         paths = sorted(args.folder.glob("*.onnx"))
-        programs, found = batch_of_files(paths, args.seed, args.inputs)
-        return _ended(programs, "models", _kept(found, args.out, "onnxtxt"))
-    end = time.monotonic() + 60 * args.minutes
-    if args.structure:
-        return _structured(args.seed, args.seed + args.count, end, args.jobs, args.out / "structured")
-    programs, kinds = 0, Counter[str]()
-    waiting: set[Future[Ran]] = set()
-    start, run = args.seed, batch_of_models if args.models else batch
-    with ProcessPoolExecutor(args.jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        while waiting or time.monotonic() < end:
-            while len(waiting) < 2 * args.jobs and time.monotonic() < end:
-                waiting.add(pool.submit(run, start, args.inputs, end))
-                start += BATCH
-            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-            for ran, found in [task.result() for task in done]:
-                programs += ran
-                kinds += _kept(found, args.out, "onnxtxt" if args.models else "dml")
-    return _ended(programs, "models" if args.models else "programs", kinds)
+        kinds = Counter[str]()
+        for seed, failure, text in failures_of_files(paths, args.seed, args.inputs):
+            _keep(args.out, seed, failure, text, "onnxtxt")
+            kinds[failure.kind] += 1
+        return _ended(len(paths), "models", kinds)
+    kind = "structure" if args.structure else "models" if args.models else "programs"
+    return _run(kind, args, time.monotonic() + 60 * args.minutes)
 
 
-def _structured(start: int, stop: int, end: float, jobs: int, out: Path) -> int:
-    """Runs of ``BATCH`` seeds, each in a process of its own, with figures of what became of the models."""
+def _run(kind: str, args: argparse.Namespace, end: float) -> int:
+    """Runs of ``_BATCH`` seeds, each in a process of its own, with figures of what became of the cases."""
+    folder = args.out / "structured" if kind == "structure" else args.out
     total, kinds = Found(), Counter[str]()
+    start, stop = args.seed, args.seed + args.count
     waiting: set[Future[Found]] = set()
-    with ThreadPoolExecutor(jobs) as pool:
+    with ThreadPoolExecutor(args.jobs) as pool:
         while waiting or (start < stop and time.monotonic() < end):
-            while len(waiting) < jobs and start < stop and time.monotonic() < end:
-                waiting.add(pool.submit(run_isolated, start, min(start + BATCH, stop), end=end))
-                start += BATCH
+            while len(waiting) < args.jobs and start < stop and time.monotonic() < end:
+                run = partial(run_isolated, kind, start, min(start + _BATCH, stop), inputs=args.inputs, end=end)
+                waiting.add(pool.submit(run))
+                start += _BATCH
             done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
             for found in [task.result() for task in done]:
-                total.models += found.models
+                total.cases += found.cases
                 total.counts += found.counts
-                kinds += found.kinds
                 for line in found.failures:
-                    failure = Failure(line.get("options", {}), line["kind"], line["failure"])
-                    _keep(out, line["seed"], failure, line["text"], "onnxtxt")
+                    failure = Failure(line["options"], line["kind"], line["failure"])
+                    kinds[failure.kind] += 1
+                    _keep(folder, line["seed"], failure, line["text"], "dml" if kind == "programs" else "onnxtxt")
     for name, count in sorted(total.counts.items()):
         print(f"{count:8} {name}")
-    return _ended(total.models, "models", kinds)
+    return _ended(total.cases, "programs" if kind == "programs" else "models", kinds)
 
 
-def _ended(programs: int, what: str, kinds: Counter[str]) -> int:
-    print(f"{programs} {what}, {sum(kinds.values())} failures: {dict(kinds)}")
+def _ended(cases: int, what: str, kinds: Counter[str]) -> int:
+    print(f"{cases} {what}, {kinds.total()} failures: {dict(kinds)}")
     return 1 if kinds else 0
-
-
-def _kept(found: list[tuple[int, Failure, str]], folder: Path, suffix: str) -> Counter[str]:
-    for seed, failure, text in found:
-        _keep(folder, seed, failure, text, suffix)
-    return Counter(failure.kind for _, failure, _ in found)
 
 
 def _keep(folder: Path, seed: int, failure: Failure, text: str, suffix: str) -> None:

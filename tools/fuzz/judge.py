@@ -36,6 +36,10 @@ class Failure:
     def __str__(self) -> str:
         return f"{self.options}: {self.kind}: {self.text}"
 
+    def is_like(self, other: Failure | None) -> bool:
+        """Return whether another case fails in the same way."""
+        return other is not None and other.kind == self.kind
+
 
 def choices(seed: int) -> list[Options]:
     """The ways that a program of that seed goes: NumPy, and two that end in ONNX."""

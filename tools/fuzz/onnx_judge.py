@@ -1,10 +1,9 @@
-"""Compares a compiled ONNX model with the original; and makes what fails smaller."""
+"""Compares a compiled ONNX model with the original."""
 
 from __future__ import annotations
 
 import random
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +16,6 @@ from dmlc.verifying.comparison import DIFFERENT
 from dmlc.verifying.onnx_subject import OnnxSubject
 from dmlc.verifying.verdict import Verdict
 from tools.fuzz.judge import Failure, Options, drawn
-from tools.fuzz.onnx_models import generate
-from tools.fuzz.reduce import reduced_model
 from tools.fuzz.refusals import is_allowed
 from tools.model_checks import new_defects
 
@@ -87,9 +84,9 @@ def _verdict(model: ModelProto, program: dmlc.Program, inputs: int, seed: int, *
     return verify_sides(*sides, inputs=inputs, seed=seed, allowed=allowed, first=inputs * seed)
 
 
-def failures(model: ModelProto, seed: int, *, inputs: int = 3) -> list[Failure]:
+def failures(model: ModelProto, seed: int, *, inputs: int = 3, ways: int = 1) -> list[Failure]:
     """All that goes wrong with a model on the ways of that seed."""
-    found = [judge(model, way, inputs=inputs, seed=seed) for way in choices(seed, model)]
+    found = [judge(model, way, inputs=inputs, seed=seed) for way in choices(seed, model, ways=ways)]
     return [failure for failure in found if failure is not None]
 
 
@@ -99,37 +96,9 @@ def _runs(model: ModelProto) -> bool:
     return verify_sides(*sides, inputs=1, seed=0, allowed=frozenset()).ok
 
 
-# --- runs of models
-
-
-def batch(start: int, inputs: int, end: float, count: int = 50) -> tuple[int, list[tuple[int, Failure, str]]]:
-    """Number of models run from that seed on, and the seed, the failure and the smaller text of each that failed."""
-    out, ran = [], 0
-    for seed in range(start, start + count):
-        if time.monotonic() > end:
-            break
-        model = generate(seed)
-        ran += 1
-        found = failures(model, seed, inputs=inputs)
-        out += [(seed, failure, printer.to_text(smallest(model, failure, seed, inputs=inputs))) for failure in found]
-    return ran, out
-
-
-def batch_of_files(paths: Sequence[Path], start: int, inputs: int) -> tuple[int, list[tuple[int, Failure, str]]]:
-    """As ``batch``, for models that something else made; they are not made smaller."""
-    out = []
+def failures_of_files(paths: Sequence[Path], start: int, inputs: int) -> Iterator[tuple[int, Failure, str]]:
+    """The seed, the failure and the text of models that something else made, for all that goes wrong with them."""
     for seed, path in enumerate(paths, start):
         model = load(path)
-        found = [judge(model, way, inputs=inputs, seed=seed) for way in choices(seed, model, ways=2)]
-        out += [(seed, failure, printer.to_text(model)) for failure in found if failure is not None]
-    return len(paths), out
-
-
-def smallest(model: ModelProto, failure: Failure, seed: int, *, inputs: int = 3) -> ModelProto:
-    """A small model that fails in the same way."""
-
-    def fails(candidate: ModelProto) -> bool:
-        found = judge(candidate, failure.options, inputs=inputs, seed=seed)
-        return found is not None and found.kind == failure.kind
-
-    return reduced_model(model, fails)
+        for failure in failures(model, seed, inputs=inputs, ways=2):
+            yield seed, failure, printer.to_text(model)

@@ -48,6 +48,15 @@ def session(
     return ort.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
 
 
+def loads(model: ModelProto) -> bool:
+    """Return whether ONNX Runtime loads the model without optimizations."""
+    try:
+        session(model)
+    except Exception:  # ONNX Runtime's exceptions have no common base
+        return False
+    return True
+
+
 def optimized_copy(model: ModelProto, level: str = "basic") -> ModelProto:
     """The model after the optimizations of a level, ``basic`` or ``extended``, on the CPU provider.
 

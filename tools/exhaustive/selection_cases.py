@@ -13,11 +13,11 @@ from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
-import onnxruntime
 
 import dmlc
 from dmlc.diagnostics import Source
 from dmlc.passes.inventory import all_rules
+from tools.model_checks import session
 from tools.oracles.groups import arg, hardmax, top_k
 
 Array = np.ndarray
@@ -182,21 +182,13 @@ def ways(case: Case, batch: int) -> Iterator[tuple[str, Runner]]:
         if data in seen:
             continue
         seen.add(data)
-        for level in ("ORT_ENABLE_ALL", "ORT_DISABLE_ALL"):
-            yield f"{chosen} {level}", _session(data, level)
+        for optimized in (True, False):
+            found = session(model, optimized=optimized)
+            yield f"{chosen}, optimized: {optimized}", lambda x, found=found: list(found.run(None, {"x": x}))  # type: ignore[misc]
 
 
 def _run(program: dmlc.Program, backend: str, x: Array) -> list[Array]:
     return list(program.run({"x": x}, backend=backend).values())
-
-
-def _session(data: bytes, level: str) -> Runner:
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-    return lambda x: list(session.run(None, {"x": x}))
 
 
 def problems(case: Case) -> tuple[int, int, list[str]]:

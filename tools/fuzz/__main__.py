@@ -29,7 +29,7 @@ def main() -> int:
     parser.add_argument("--models", action="store_true", help="ONNX models, not programs of the language")
     parser.add_argument("--structure", action="store_true", help="ONNX models of varied structure")
     parser.add_argument("--count", type=int, default=10**9, help="so many at most")
-    parser.add_argument("--folder", type=Path, help="judge the .onnx files in it (nnsmith_models.py makes some)")
+    parser.add_argument("--folder", type=Path, help="judge the .onnx files in it")
     parser.add_argument("--inputs", type=int, default=3, help="inputs for each program and way")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path, default=ROOT / "tests" / "regressions")

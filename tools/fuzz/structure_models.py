@@ -15,7 +15,7 @@ from tools.fuzz.structure_bodies import copied, outlined
 from tools.fuzz.structure_grower import StructureGrower, StructureModel
 from tools.fuzz.structure_names import CHANGES, undeclare_bodies
 from tools.fuzz.structure_recipes import STRUCTURES
-from tools.model_checks import session
+from tools.model_checks import loads
 
 #: Weight of the recipes of structure, as a part of all.
 _STRUCTURE_PART = 0.5
@@ -29,14 +29,6 @@ def _recipes(rng: random.Random) -> list[tuple[int, Callable[[Grower], object]]]
     scale = sum(w for w, _ in plain) / sum(w for w, _ in structures) * _STRUCTURE_PART / (1 - _STRUCTURE_PART)
     drawn: list[tuple[int, Callable[[Any], object]]] = [(10 * w, r) for w, r in plain]
     return drawn + [(max(1, round(10 * w * scale)), r) for w, r in structures]
-
-
-def loads(model: ModelProto) -> bool:
-    try:
-        session(model)
-    except Exception:  # ONNX Runtime's exceptions have no common base
-        return False
-    return True
 
 
 def generate(seed: int) -> StructureModel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -10,11 +11,11 @@ from msgspec.structs import replace
 from dmlc.api.arguments import checked_argument
 from dmlc.api.chosen_target import chosen_target
 from dmlc.api.measured_file import checked_probe
-from dmlc.diagnostics import did_you_mean, fail
+from dmlc.diagnostics import Diagnostic, did_you_mean, fail
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.diagnostics.given import integer_of
 from dmlc.diagnostics.limits import Limits
-from dmlc.ir.fixed_shapes import checked_shapes
+from dmlc.ir.fixed_shapes import FixedShape, checked_shapes
 from dmlc.ops.ranges import checked_ranges
 from dmlc.passes.inventory import chosen_rules
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES
@@ -31,6 +32,7 @@ _CHECKS: Mapping[str, Callable[[Any], Any]] = {
     "ranges": checked_ranges,
     "shapes": checked_shapes,
 }
+_LARGEST_ON_DEVICE = 2**32 - 1
 #: Options that are checked with others.
 _TOGETHER = ("target", "feature_level", "opset", "profiles", "skip_rules", "only_rules")
 
@@ -59,6 +61,7 @@ def chosen_options(given: Mapping[str, Any]) -> Options:
     }
     options = Options(**values)
     _check_together(options)
+    check_device_sizes(target, options.bind, options.shapes)
     return replace(options, allow=(RANGE,) if RANGE in options.allow else ())
 
 
@@ -81,6 +84,19 @@ def _opset(target: Target, opset: Any) -> int:
     return found
 
 
+def check_device_sizes(target: Target, bind: Mapping[str, int], shapes: Mapping[str, FixedShape]) -> None:
+    """Raises ``DmlcError`` E0555 (exit code 2) for a size that DirectML cannot hold: DML_BUFFER_TENSOR_DESC has sizes
+    of 32 bits."""
+    if target.backend != "dml":
+        return
+    sizes = [(f"{name}={size}", size) for name, size in bind.items()]
+    sizes += [(f"a size of {name}, {size},", size) for name, shape in shapes.items() for size in shape if size]
+    for what, size in sizes:
+        if size > _LARGEST_ON_DEVICE:
+            message = f"{what} is out of bounds: DirectML holds sizes up to 2^32 - 1 ({_LARGEST_ON_DEVICE})"
+            raise fail(codes.BAD_BINDING, message, exit_code=2)
+
+
 def _check_together(options: Options) -> None:
     """Raises ``DmlcError`` E0556 (exit code 2) for options that contradict each other or the target."""
     message = help = ""
@@ -96,3 +112,10 @@ def _check_together(options: Options) -> None:
         message = f"probed has rows of {options.probed.provider}, and target {options.target.name} runs elsewhere"
     if message:
         raise fail(codes.UNKNOWN_CHOICE, message, help=help, exit_code=2)
+
+
+def consistent_help(diagnostic: Diagnostic, options: Options) -> Diagnostic:
+    """The diagnostic with a help that the other options allow: ``--accumulate`` and ``--exact`` exclude each other."""
+    if REASSOCIATES in options.allowed or not diagnostic.help.startswith("--accumulate f32"):
+        return diagnostic
+    return dataclasses.replace(diagnostic, help=f"without --exact, {diagnostic.help}")

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from dmlc import ir
 from dmlc.api.arguments import COUNT, check_argument, check_arguments
+from dmlc.api.chosen_options import consistent_help
 from dmlc.api.chosen_target import check_feature_level
 from dmlc.api.emission import emit, state_requirements
 from dmlc.api.kinds import kind_of
@@ -160,7 +161,8 @@ class Program(Shown):
                 placed = located(report, self._emitted("onnx").locations, self.source_graph)
             else:
                 placed = located(report, {}, None)
-        return judged([d.in_file(self.source_name) for d in (*loading, *self.advice, *placed)], strict=strict)
+        found = [consistent_help(d, self._options) for d in (*loading, *self.advice, *placed)]
+        return judged([d.in_file(self.source_name) for d in found], strict=strict)
 
     @collector_paused()
     def placement(self, feature_level: str | None = None) -> Report:

@@ -139,6 +139,8 @@ def _form(args: argparse.Namespace) -> tuple[str, str]:
         source = Path(args.source)
         nameless = args.source == STDIN or is_model(args.source) or not source.name
         if nameless and not args.dry_run:
+            if args.source != STDIN and not source.exists():
+                files.read_bytes(source)
             raise UsageError("give an output file: -o OUT.onnx")
         kind = args.emit or default
         suffix = next(suffix for suffix, name in api.SUFFIXES.items() if name == kind)

@@ -307,3 +307,11 @@ def test_sizes_of_thousands_of_digits_are_wrong_usage(tmp_path: Path, capsys: py
         with contextlib.suppress(SystemExit):
             assert main(["check", "m.onnx", *flags]) == 2
         assert "Traceback" not in capsys.readouterr().err
+
+
+def test_sizes_that_directml_cannot_hold_are_refused() -> None:
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[A, 2] x) => (float[A, 2] y) { y = Relu(x) }'
+    for given in ({"bind": {"A": 2**32}}, {"shapes": {"x": (2**32, 2)}}):
+        with pytest.raises(dmlc.DmlcError, match=r"E0555.*DirectML holds sizes up to 2\^32 - 1"):
+            dmlc.compile(parser.parse_model(text), **given)
+    dmlc.compile(parser.parse_model(text), target="cpu", bind={"A": 2**32})

@@ -390,6 +390,7 @@ def test_a_folder_as_source_is_wrong_usage(source: str, command_line: Run) -> No
     code, out, err = command_line("compile", source)
     assert (code, out) == (2, "")
     assert "give an output file: -o OUT.onnx" in err
+    assert "cannot open nope.onnx: no such file" in command_line("compile", "nope.onnx")[2]
 
 
 @pytest.mark.usefixtures("sessions_here")

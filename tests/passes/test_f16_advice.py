@@ -39,6 +39,7 @@ def test_what_may_overflow(body: str, message: str) -> None:
     assert found.help == "--accumulate f32 computes it in f32"
     assert found.span is not None and found.span.line == body.count(";") + 2
     assert not warnings(body, accumulate="f32")
+    assert warnings(body, exact=True)[0].help == "without --exact, --accumulate f32 computes it in f32"
     with pytest.raises(DmlcError, match="W0604"):
         compiled(body, strict=True)
 

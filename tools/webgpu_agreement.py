@@ -56,14 +56,17 @@ def differences(report: Placement, ran: DeviceRun, inputs: Collection[str]) -> l
     """List what the report says otherwise than the provider does.
 
     Nodes that ONNX Runtime fused or folded are not compared: their dispatches are, where they do not depend on numbers.
-    Copies of inputs are not: who reads them decides only where they are made. Nor are copies that a node with graphs
-    inside makes of their results, which the log does not tell.
+    Copies of inputs are not: who reads them decides only where they are made. Nor are copies between a graph and one
+    inside it, which the node around that makes, and the log does not tell.
     """
-    holders = {node.name for node in report.nodes if node.op in _HOLDERS}
+    holders = [f"{node.name}/" for node in report.nodes if node.op in _HOLDERS]
+    paths = {
+        node.name: max((path for path in holders if node.name.startswith(path)), key=len, default="")
+        for node in report.nodes
+    }
     predicted = {node.name: node for node in report.nodes}
     for node in report.nodes:  # the log names a node inside another without its path
-        path = max((f"{name}/" for name in holders if node.name.startswith(f"{name}/")), key=len, default="")
-        predicted.setdefault(node.name.removeprefix(path), node)
+        predicted.setdefault(node.name.removeprefix(paths[node.name]), node)
     out = []
     for ran_node in ran.nodes:
         row = predicted.get(ran_node.name)
@@ -72,7 +75,8 @@ def differences(report: Placement, ran: DeviceRun, inputs: Collection[str]) -> l
         elif (row.where == "provider") != ran_node.on_gpu:
             side = _side(ran_node.on_gpu)
             out.append(f"{ran_node.op} {ran_node.name}: {row.where} is predicted ({row.why}), runs on the {side}")
-    copied = {(copy.value, copy.to_device) for copy in report.transfers if not holders.issuperset(copy.readers)}
+    inside = [copy for copy in report.transfers if any(paths[r] == paths.get(copy.maker) for r in copy.readers)]
+    copied = {(copy.value, copy.to_device) for copy in inside}
     apart = sorted(copy for copy in copied ^ set(ran.copies) if copy[0] not in inputs)
     out += [f"copy of {value} to the {side}: {_which(copied, value, side)}" for value, side in apart]
     if report.dispatches is not None and report.dispatches != len(ran.programs):

@@ -147,3 +147,16 @@ def test_top_k_alone_zeroes_a_buffer() -> None:
         (found,) = placement(model, load_target("directml")).nodes
         assert bool(found.alone) == alone
         assert str(found.dispatches) == ("N + 2" if alone else "4")
+
+
+def test_nothing_is_said_of_what_depends_on_an_unknown_size() -> None:
+    """WebGPU's provider sorts long rows in steps, and takes a dispatch for each step of a recurrent layer."""
+    for text, counts in (
+        ("(float[N] x, int64[1] k) => (float[m] y) { y, i = TopK (x, k) }", None),
+        ("(float[2000] x, int64[1] k) => (float[m] y) { y, i = TopK (x, k) }", 1),
+        ("(float[4096] x, int64[1] k) => (float[m] y) { y, i = TopK (x, k) }", 80),
+        ("(float[N, 1, 4] x, float[1, 6, 4] w, float[1, 6, 2] r) => (float[N, 1, 1, 2] y)"
+         " { y = GRU <hidden_size = 2> (x, w, r) }", None),
+    ):  # fmt: skip
+        model = parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> g {text}')
+        assert placement(model, load_target("webgpu")).dispatches == counts, text

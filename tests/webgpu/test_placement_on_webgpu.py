@@ -54,6 +54,12 @@ COUNTED = {
     "an activation in a convolution": "float[1, 3, 9, 9] x, float[4, 3, 3, 3] w) => (float[1, 4, 7, 7] y)"
     " { c = Conv (x, w) y = Relu (c) }",
     "a convolution along one axis": "float[1, 3, 9] x, float[4, 3, 3] w) => (float[1, 4, 7] y) { y = Conv (x, w) }",
+    "one that pads for its result": "float[1, 2, 4, 5] x) => (float[1, 1, 4, 5] y) <float[1, 2, 1, 2] w = {1, 2, 3, 4}>"
+    ' { y = Conv <auto_pad = "SAME_UPPER"> (x, w) }',
+    "one that is prepared": "float[1, 2, 4, 5] x) => (float[1, 1, 4, 4] y) <float[1, 2, 1, 2] w = {1, 2, 3, 4}>"
+    " { y = Conv (x, w) }",
+    "the last axes in another order": "float[2, 3, 4] x) => (float[2, 1, 1] y) <int64[2] a = {2, 1}>"
+    " { y = ReduceMax (x, a) }",
     "one in groups": "float[1, 4, 9] x, float[4, 1, 3] w) => (float[1, 4, 7] y) { y = Conv <group = 4> (x, w) }",
     "one of single elements": "float[1, 3, 9] x, float[4, 3, 1] w) => (float[1, 4, 9] y) { y = Conv (x, w) }",
     "channels": "float[1, 4, 9] x, float[4] s) => (float[1, 4, 9] y) { y = InstanceNormalization (x, s, s) }",
@@ -78,6 +84,22 @@ def test_the_dispatches_of_the_provider_are_counted(name: str) -> None:
         model.graph.input.remove(info)
     ran = run_on_device(model, feeds, options={"preferredLayout": "NCHW"})
     assert placement(model, load_target("webgpu")).dispatches == len(ran.programs), ran.programs
+
+
+def test_nodes_inside_others_are_compared() -> None:
+    """If copies what its branch reads on the CPU, and what it makes there: the log has no copy."""
+    text = """g (float[2, 3] x, bool c) => (float[a, 3] y) {
+        [negative] n = Neg (x)
+        [choice] y = If (c) <
+            then_branch = t () => (float[p, 3] p1) { [hot] p1 = Hardmax (n) },
+            else_branch = e () => (float[q, 3] q1) { [kept] q1 = Relu (n) }>
+    }"""
+    model = kit.onnx(text, opset=21)
+    report = placement(model, load_target("webgpu"))
+    assert {node.name: node.where for node in report.nodes}["choice/hot"] == "cpu"
+    ran = run_on_device(model, {"x": np.ones((2, 3), "f4"), "c": np.array(True)})
+    assert [node.name for node in ran.on_cpu] == ["hot"]
+    assert placed_apart(differences(report, ran, {"x", "c"})) == []
 
 
 def placed_apart(found: list[str]) -> list[str]:

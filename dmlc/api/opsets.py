@@ -118,6 +118,7 @@ def imported(model: onnx.ModelProto, folder: Path | None, options: Options, *, a
     declared = copy.deepcopy(model.graph.input)
     binding = importers.fix_shapes(model, options.shapes, options.bind)
     older, notes = _defined_at(model, options, asked=asked)
+    notes = [*_unknown_opset(model), *notes]
 
     def graph_of(*, opaque: bool = False) -> Graph:
         source = model if opaque else older
@@ -210,6 +211,18 @@ def _near_sizes(free: Graph, model: onnx.ModelProto, folder: Path | None, option
                 words = " ".join(f"--bind {name}={size}" for name, size in sizes.items())
                 return f"give it sizes that fit together: {option(words, f'bind={sizes}')}"
     return ""
+
+
+def _unknown_opset(model: onnx.ModelProto) -> list[str]:
+    """The sentence on an opset that the installed onnx does not know."""
+    from onnx import __version__ as release
+    from onnx.defs import onnx_opset_version
+
+    from dmlc.onnx_schema.domains import imported_versions
+
+    own, newest = imported_versions(model.opset_import).get("", 0), onnx_opset_version()
+    what = f"opset {own} is newer than the installed onnx, {release}"
+    return [f"{what}: operators are read as those of opset {newest}"] if own > newest else []
 
 
 def _defined_at(model: onnx.ModelProto, options: Options, *, asked: bool) -> tuple[onnx.ModelProto, list[str]]:

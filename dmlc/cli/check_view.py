@@ -80,8 +80,11 @@ def _placed_text(report: Placement) -> str:
     fused = f" in {graphs}" if not loose and report.partitions else f", {graphs}" if report.partitions else ""
     nothing = "nothing fused" if loose and not report.partitions else ""
     if not on_cpu and not unknown:
-        all_nodes = "its 1 node" if total == 1 else f"all {total} nodes"
-        return f", {all_nodes} on the GPU{fused}" + (f", {nothing}" if nothing else "")
+        folded = report.count(FOLDED)
+        on_gpu = total - folded
+        all_nodes = "its 1 node" if on_gpu == 1 else f"all {on_gpu} nodes"
+        where = f"{all_nodes} on the GPU{fused}" if on_gpu else ""
+        return "".join([f", {part}" for part in (where, nothing, folded and f"{folded} folded while loading") if part])
     parts = [f"{on_cpu} of {counted(total, 'node')} on the CPU" if on_cpu else ""]
     parts += [f"{unknown} of {counted(total, 'node')} where nobody knows" if unknown else ""]
     parts += [nothing or (graphs if report.partitions else "")]

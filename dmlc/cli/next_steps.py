@@ -14,7 +14,7 @@ from dmlc.ir import Array
 from dmlc.ir.answers import Answer
 from dmlc.ir.dtype import i64
 from dmlc.ir.fixed_shapes import FixedShape
-from dmlc.placement.node import CPU, PROVIDER
+from dmlc.placement.node import CPU, PROVIDER, UNKNOWN
 from dmlc.placement.report import Placement
 from dmlc.placement.requirements import Requirements
 from dmlc.targets.provider import provider
@@ -101,11 +101,12 @@ def fused_text(placed: Placement) -> str:
     """The fused graphs, and what remains outside of them: ``1 fused graph of 79 nodes, nothing on the CPU``."""
     fused = sum(node.partition is not None for node in placed.nodes)
     alone = sum(node.where == PROVIDER and bool(node.alone) for node in placed.nodes)
-    on_cpu = placed.count(CPU)
+    on_cpu, unknown = placed.count(CPU), placed.count(UNKNOWN)
+    rest = f"{counted(unknown, 'node')} where nobody knows" if unknown else "nothing on the CPU"
     parts = [
         f"{counted(placed.partitions, 'fused graph')} of {counted(fused, 'node')}" if placed.partitions else "",
         f"{counted(alone, 'node')} not fused" if alone else "",
-        f"{counted(on_cpu, 'node')} on the CPU" if on_cpu else "nothing on the CPU",
+        f"{counted(on_cpu, 'node')} on the CPU" if on_cpu else rest,
     ]
     return ", ".join(filter(None, parts))
 

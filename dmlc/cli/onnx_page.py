@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from pathlib import Path
 
 import onnx
 
-from dmlc.cli.layout import table
+from dmlc.cli.layout import table, wrapped
 from dmlc.cli.signatures import TypedValue
 from dmlc.diagnostics.limits import Limits
 from dmlc.importers import read_model
@@ -105,7 +107,34 @@ def onnx_page(facts: ModelAnswer) -> str:
     out += f"\nconstants: {facts.constants.count}, {facts.constants.bytes:,} bytes\n"
     out += f"\n{requires_text(facts.requires)}"
     for compiled in facts.compiled:
-        out += "\ncompiled by dmlc\n" + table([[name, text] for name, text in compiled.items()], "  ")
+        out += "\ncompiled by dmlc\n" + "".join([_fact_text(name, text) for name, text in compiled.items()])
     if facts.metadata:
         out += "\nmetadata\n" + table([[key, value] for key, value in facts.metadata.items()], "  ")
     return out
+
+
+def _fact_text(name: str, text: str) -> str:
+    """A fact of dmlc in lines: rewrites by rule, and records as ``key value`` pairs."""
+    try:
+        found = json.loads(text)
+    except ValueError:  # a version or a name
+        found = text
+    if name == "ledger" and isinstance(found, dict):
+        counts = Counter([str(row.get("rule")) for row in found.get("rewrites", [])])
+        parts = [f"{number} {rule}" for rule, number in counts.most_common()]
+        parts += [str(row.get("text")) for row in found.get("removed", [])]
+        return _fact_line("rewrites", ", ".join(parts) or "none")
+    return _fact_line(name, _plain(found))
+
+
+def _fact_line(name: str, text: str) -> str:
+    return wrapped(f"{name:<9} {text}", "  ", " " * 12)
+
+
+def _plain(found: object) -> str:
+    """A value of JSON without its signs: ``key value`` pairs, and lists with commas."""
+    if isinstance(found, dict):
+        return ", ".join([f"{key} {_plain(value)}" for key, value in found.items() if key != "schema" and value != {}])
+    if isinstance(found, list):
+        return ", ".join(map(_plain, found)) or "none"
+    return str(found).lower() if isinstance(found, bool) else str(found)

@@ -203,7 +203,8 @@ def _is_small(name: str, scope: ValueScope) -> bool:
 def _without_row(node: TypedNode, capabilities: Capabilities) -> Looked:
     known = node.domain in COVERED_DOMAINS and (node.domain != "" or parameters("", node.op, max(node.opset, 1)))
     if not known:
-        limit = f"no table covers {'the operator ' + node.label if not node.domain else 'the domain ' + node.domain}"
+        limit = f"ONNX has no operator {node.label} at opset {node.opset}"
+        limit = f"no table covers the domain {node.domain}" if node.domain else limit
         finding = Finding("unknown", node.label, limit, None, "write it out as ONNX operators")
         return Looked(UNKNOWN, limit, None, findings=[finding])
     failure = next((f for f in capabilities.faults(node.op, node.domain) if node.op in f.operators), None)

@@ -570,3 +570,30 @@ def test_data_of_another_model_beside_a_dxdispatch_file(tmp_path: Path, capsys: 
     assert "E0424" in said and "x.npy" in said and "remove" in said
     (tmp_path / "out.dxdispatch" / "x.npy").unlink()
     assert main(["compile", str(tmp_path / "b.dml"), "-o", out, "-q"]) == 0
+
+
+def test_what_is_not_known_is_said(command_line: Run) -> None:
+    inputs, outputs = "float[B, 8] x", "float[B, 8] y, float[B, 8] z"
+    text = f'<ir_version: 8, opset_import: ["": 99]> g ({inputs}) => ({outputs}) {{ y = Frob(x) z = Relu(x) }}'
+    onnx.save(onnx.parser.parse_model(text), "new.onnx")
+    code, out, err = command_line("compile", "new.onnx", "-o", "out.onnx")
+    said = out + err
+    assert code == 0
+    assert "opset 99 is newer than the installed onnx" in said
+    assert "ONNX has no operator Frob at opset" in said
+    assert "nothing on the CPU" not in said and "1 node where nobody knows" in said
+
+
+def test_folded_nodes_are_not_on_the_gpu(command_line: Run) -> None:
+    text = "(float[2] x) => (float[2] y) <float[2] c = {1, 2}> { d = Add(c, c) y = Add(x, d) }"
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> g {text}'), "folded.onnx")
+    first = command_line("check", "folded.onnx")[1].splitlines()[0]
+    assert first.endswith("its 1 node on the GPU in 1 fused graph, 1 folded while loading")
+
+
+def test_facts_of_a_compiled_model_are_read_by_people(command_line: Run) -> None:
+    assert command_line("compile", "small.onnx", "-o", "out.onnx", "-q")[0] == 0
+    page = command_line("inspect", "out.onnx")[1].partition("compiled by dmlc")[2]
+    assert "rewrites  " in page
+    assert "enable_mem_pattern false" in " ".join(page.split())
+    assert "{" not in page and '"' not in page

@@ -80,7 +80,6 @@ def test_help_and_version(command_line: Run) -> None:
         ["compile", "head.dml", "-o", "head.xyz"],
         ["compile", "head.dml", "-o", "-", "--format", "json"],
         ["compile", "-"],
-        ["compile", "model.onnx"],
         ["run", "head.dml", "--input", "x"],
         ["run", "head.dml", "--input", "x="],
         ["run", "head.dml", "--input", "x=x.npy", "--input", "x=x.npy"],

@@ -21,7 +21,7 @@ from dmlc.verifying.tolerance import REASSOCIATES
 _FIRST, _TIMES, _FURTHER = 2, 8, 8
 #: The number of samples if something jumps, and the first ones explain half of what differs or few elements do: which
 #: of many equal elements is the first takes more of them to see.
-_TIMES_OF_JUMPS, _FEW = (16, 40, 80), 4
+_TIMES_OF_JUMPS, _FEW = (16, 40), 4
 #: The nodes of a model of which that many samples cost little, whatever the first ones explain.
 _SMALL_NODES = 64
 

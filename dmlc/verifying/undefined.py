@@ -41,7 +41,7 @@ SELECTIONS = frozenset(
     }
 )
 #: Selections of places; results in the order of their operand; and the most close results that samples tell apart.
-_OF_PLACES, _MANY = ("argmax", "argmin", "topk", "hardmax"), 16
+_OF_PLACES, _MANY = ("argmax", "argmin", "topk", "hardmax"), 8
 _SAME_ORDER = ("reshape", "flatten", "squeeze", "unsqueeze", "identity")
 #: Selections among single elements.
 _ELEMENTWISE = frozenset({"max", "min", "clip", "relu", "sign"})

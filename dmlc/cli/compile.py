@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dmlc import api
 from dmlc.cli.compile_options import add_compile_options
 from dmlc.cli.console import Console, UsageError, human_bytes
-from dmlc.cli.counts import as_written, nodes_after, operations
+from dmlc.cli.counts import as_written, nodes_after, operations, timing_lines
 from dmlc.cli.inputs import add_sized_inputs, sized_inputs
 from dmlc.cli.loading import begin_loading
 from dmlc.cli.options import add_report_options, add_source
@@ -306,11 +306,8 @@ def _report(
         line = f"{_target(program, kind)}, {counted(nodes, 'operation')}, {human_bytes(size, short=True)}"
         console.say(f"{_where(args, output)}: {line}, {seconds:.2f} s\n")
         _say_notes(console, notes)
-    for name, spent, changed in program.timings:
-        if changed:
-            console.detail(f"{spent * 1e3:8.2f} ms  {name}")
-    idle = [spent for _, spent, changed in program.timings if not changed]
-    console.detail(f"{sum(idle) * 1e3:8.2f} ms  {counted(len(idle), 'other pass')}")
+    for line in timing_lines(program):
+        console.detail(line)
     if args.diff:
         fields["diff"] = _diff(program)
     _document(console, fields)

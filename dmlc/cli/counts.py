@@ -1,4 +1,4 @@
-"""Counts of nodes before and after compiling: the same numbers for every verb."""
+"""Counts of nodes before and after compiling, and times of passes: the same numbers for every verb."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections import Counter
 from dmlc import api
 from dmlc.cli.source import compile_source
 from dmlc.diagnostics import DmlcError, Source
+from dmlc.diagnostics.counted import counted
 from dmlc.ir import Graph
 from dmlc.ops.constant import CONSTANT
 
@@ -55,6 +56,13 @@ def as_written(args: argparse.Namespace, program: api.Program, source: Source | 
     except DmlcError:
         return None
     return plain
+
+
+def timing_lines(program: api.Program) -> list[str]:
+    """Return the time of each pass that changed something, and that of all others together."""
+    lines = [f"{spent * 1e3:8.2f} ms  {name}" for name, spent, changed in program.timings if changed]
+    idle = [spent for _, spent, changed in program.timings if not changed]
+    return [*lines, f"{sum(idle) * 1e3:8.2f} ms  {counted(len(idle), 'other pass')}"]
 
 
 def operations(graph: Graph) -> Counter[str]:

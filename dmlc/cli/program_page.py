@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from dmlc import api
 from dmlc.cli.console import Console
-from dmlc.cli.counts import as_written, nodes_after, nodes_before
+from dmlc.cli.counts import as_written, nodes_after, nodes_before, timing_lines
 from dmlc.cli.layout import table, wrapped
 from dmlc.cli.library_page import show_library
 from dmlc.cli.near_misses import NearMiss, near_misses
@@ -124,8 +124,7 @@ def program_page(
     nodes = counted(after, noun) if before is None else f"{counted(before, noun)} as written, {after} after"
     out = f"{program.signature.name} for {program.target.name}: {nodes}\n"
     if verbose:
-        rows = [[name, f"{s * 1e3:.2f} ms", "" if changed else "nothing to do"] for name, s, changed in program.timings]
-        out += "\npasses\n" + table(rows, "  ") if rows else "\nno pass ran\n"
+        out += "".join(["\npasses\n", *[f"{line}\n" for line in timing_lines(program)]])
     if program.removed:
         out += "\nremoved, for the result is known without them\n"
     for removal in program.removed:

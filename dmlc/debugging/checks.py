@@ -7,11 +7,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from msgspec import Struct
 from onnx import ModelProto
 
 from dmlc.debugging.counterpart import ModelCounterpart
@@ -28,7 +28,9 @@ from dmlc.verifying.subject import Subject
 from dmlc.verifying.tolerance import EXACT, REASSOCIATES, Tolerance
 from dmlc.verifying.verdict import Verdict
 
-GOOD, BAD, SKIP = "good", "bad", "skip"
+GOOD: Literal["good"] = "good"
+BAD: Literal["bad"] = "bad"
+SKIP: Literal["skip"] = "skip"
 #: Exit codes of a command as ``git bisect run`` reads them: https://git-scm.com/docs/git-bisect
 _SKIPPED, _NOT_RUN, _SIGNALS = 125, (126, 127), 128
 #: A function that checks: True for a good model, False for a bad one, None for one that it cannot check. It is given
@@ -36,13 +38,12 @@ _SKIPPED, _NOT_RUN, _SIGNALS = 125, (126, 127), 128
 CheckFunction = Callable[[ModelProto, dict[str, Any], dict[str, Any]], "bool | None"]
 
 
-@dataclass(frozen=True, slots=True)
-class PartResult:
+class PartResult(Struct, frozen=True):
     """``status`` is ``good``, ``bad`` or ``skip``; ``details`` are lines about what differs, or why it was skipped.
 
     ``fails`` is set where the model did not run."""
 
-    status: str
+    status: Literal["good", "bad", "skip"]
     details: tuple[str, ...] = ()
     fails: bool = False
 

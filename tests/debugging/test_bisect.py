@@ -300,7 +300,7 @@ def test_search_goes_on_from_its_state(run: Run, backend: str) -> None:
     whole = run("m.onnx", "--check", command, *GIVEN, "--state", "s.json", "--format", "json")[1]
     kept = json.loads(Path("s.json").read_text())
     for count in (1, len(kept["runs"]) - 1):  # as after an interrupt: some runs are known
-        Path("s.json").write_text(json.dumps({**kept, "runs": kept["runs"][:count]}))
+        Path("s.json").write_text(json.dumps({**kept, "runs": dict([*kept["runs"].items()][:count])}))
         Path("counted").write_text("")
         again = run(
             "m.onnx", "--check", f"echo >> counted; {command}", *GIVEN, "--state", "s.json", "--format", "json"

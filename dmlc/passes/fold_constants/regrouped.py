@@ -134,7 +134,7 @@ class _OnesMatch(Match, eq=False, kw_only=True):
 
 
 class OnesAroundTranspose(Rule[_OnesMatch]):
-    """A reshape behind a transpose that moves axes of size 1, or takes out those of a reshape before it, goes away.
+    """A reshape behind a transpose that moves axes of size 1, or takes out the ones of a reshape before it, goes away.
 
     ``exact``. TensorFlow's einsum makes axes for the letters of the other operand, and tf2onnx for convolutions.
     """

@@ -24,7 +24,7 @@ from dmlc.verifying.fills import (
     turned,
     turns,
 )
-from dmlc.verifying.rounding import is_approximated, is_rounded, numbers_near
+from dmlc.verifying.rounding import UNITS, is_approximated, is_rounded, numbers_near
 from dmlc.verifying.subject import TraceStep
 from dmlc.verifying.verdict import OVERFLOWED, UNSPECIFIED
 
@@ -171,7 +171,7 @@ def undefined_elements(steps: Sequence[TraceStep], defined: Definitions) -> list
     for step in steps:
         unspecified = [*unspecified_casts(step)]
         cast.update(one.value for one in unspecified)
-        out += [*unspecified, *_selected_casts(step, cast), *divisions_by_zero(step), *_roots_of_infinity(step)]
+        out += [*unspecified, *_selected_casts(step, cast), *divisions_by_zero(step), *_unclear_powers(step)]
         out += _centred_infinities(step)
         out += () if defined.selections else _selected_nans(step)
         out += _overflowed_integers(step)
@@ -282,13 +282,18 @@ def _selected_nans(step: TraceStep) -> Iterator[UndefinedElements]:
         yield from _undefined(step, number, places, "a NaN reaches argmax or top-k in both", fills=fills)
 
 
-def _roots_of_infinity(step: TraceStep) -> Iterator[UndefinedElements]:
-    """-infinity raised to 0.5: ``pow`` gives infinity, a square root gives NaN."""
+def _unclear_powers(step: TraceStep) -> Iterator[UndefinedElements]:
+    """-infinity raised to 0.5: ``pow`` gives infinity, a square root gives NaN. And 1 raised to NaN, which is 1: no
+    number beside 1 gives that, and rounding decides which it is."""
     numbers, made = list(step.floats()), next(iter(step.results), None)
     if step.op == "pow" and len(numbers) == 2 and made is not None and made.dtype.kind == "f":
         base, exponent = np.broadcast_arrays(*numbers)
         fills = (np.inf, np.nan)
         yield from _undefined(step, 0, (base == -np.inf) & (exponent == 0.5), "-infinity is raised to 0.5", fills=fills)
+        near = np.isnan(exponent) & (np.abs(base - 1) <= 2 * UNITS * np.finfo(base.dtype).eps) & (base != 1)
+        yield from _undefined(
+            step, 0, near, "a number next to 1 is raised to NaN", kind=OVERFLOWED, fills=(1.0, np.nan)
+        )
 
 
 def _centred_infinities(step: TraceStep) -> Iterator[UndefinedElements]:

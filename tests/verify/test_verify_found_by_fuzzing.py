@@ -206,6 +206,13 @@ ROWS: dict[str, tuple[str, dict[str, Any], Any, str, dict[str, Any]]] = {
         "unspecified",
         {"x": [1, 0, 2]},
     ),
+    "a number next to 1 raised to NaN": (
+        program("x: f32[2], n: f32[2]", "y = sqrt(x) ** n"),
+        {"x": [0.9999998, 4], "n": [NAN, 2]},
+        [1, 4],
+        "overflowed",
+        {"x": [0.99, 4], "n": [NAN, 2]},
+    ),
     "one of many numbers that kernels round apart": (
         program("x: f32[20]", "y = argmax(softsign(x), axes=[0])"),
         {"x": np.arange(20.0) + 20000},

@@ -65,6 +65,14 @@ CASES = {
     ),
     "empty": case("g (float[3, 0] x, float[0, 5] w) => (float[3, 5] y) { y = MatMul (x, w) }",
                   x=numbers(3, 0), w=numbers(0, 5)),
+    "batch-norm-training": case(
+        "g (float[2, 3] x, float[3] s) => (float[2, 3] y, float[3] m, float[3] v)"
+        " { y, m, v = BatchNormalization <training_mode = 1> (x, s, s, s, s) }", x=numbers(2, 3), s=np.ones(3, "f4"),
+    ),
+    "resize-antialias": case(
+        "g (float[1, 1, 4, 4] x) => (float[1, 1, 2, 2] y) <float[4] k = {1, 1, 0.5, 0.5}>"
+        ' { y = Resize <antialias = 1, mode = "linear"> (x, , k) }', x=numbers(1, 1, 4, 4),
+    ),
     "bound-of-nan": case("g (float[3] x) => (float[3] y) { r = Sqrt (x) y = Relu (r) }", x=np.array([-1, 0, 4], "f4")),
     "softmax-of-infinity": case(
         "g (float[2, 3] x, bool[2, 1] c) => (float[2, 3] y) { m = Where (c, x, low) y = Softmax (m) }",

@@ -49,7 +49,7 @@ class FlattenBeforeSplit(Rule[Match]):
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         shapes = [size for value in (*node.operands, *node.results) if value is not None for size in value.shape]
-        is_known = all(isinstance(size, int) for size in shapes)
+        is_known = all(isinstance(size, int) and size for size in shapes)
         led = made_by(node.operand("x"), TRANSPOSE) is not None and is_known and _lead_to_transpose(node.results)
         return Match(node) if led else None
 

@@ -90,12 +90,9 @@ class TransposesAroundSlice(Rule[_TurnedMatch]):
 
     def build(self, match: _TurnedMatch, rewriter: Rewriter) -> Sequence[Value]:
         cut, first = match.consumed
-        perm = first.attributes_as(TransposeAttributes).perm
-        record = cut.attributes_as(SliceAttributes)
-        rows = sorted([(perm[axis], start, end, step) for axis, start, end, step in record.rows()])
-        axes, starts, ends, steps = zip(*rows, strict=True)
-        record = SliceAttributes(starts=starts, ends=ends, axes=axes, steps=steps)
-        made = rewriter.add(SLICE, [first.operand("x")], record)
+        perm, record = first.attributes_as(TransposeAttributes).perm, cut.attributes_as(SliceAttributes)
+        axes = tuple([perm[axis] for axis, *_ in record.rows()])
+        made = rewriter.add(SLICE, [first.operand("x")], replace(record, axes=axes))
         return [rewriter.add(TRANSPOSE, [made], TransposeAttributes(perm=match.perm))]
 
 

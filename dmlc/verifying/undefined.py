@@ -171,14 +171,14 @@ def undefined_elements(steps: Sequence[TraceStep], defined: Definitions) -> list
     for step in steps:
         unspecified = [*unspecified_casts(step)]
         cast.update(one.value for one in unspecified)
-        out += [*unspecified, *_selected_casts(step, cast), *divisions_by_zero(step), *_unclear_powers(step)]
+        out += [*unspecified, *_selected_casts(step, cast), *divisions_by_zero(step), *_roots_of_infinity(step)]
         out += _centred_infinities(step)
         out += () if defined.selections else _selected_nans(step)
         out += _overflowed_integers(step)
         out += () if defined.empty else _reductions_of_nothing(step)
         out += _outside(step)
         vanishes = step.op == "exp" and not carried.summed.isdisjoint(step.writes)  # the logarithm of such a sum
-        out += _close_selections(step, rounded) if defined.ranges else ()
+        out += [*_close_selections(step, rounded), *_powers_next_to_1(step)] if defined.ranges else ()
         if defined.ranges and (defined.functions or vanishes or step.op not in _FUNCTIONS):
             out += _out_of_range(step, carried)
     return out
@@ -282,18 +282,27 @@ def _selected_nans(step: TraceStep) -> Iterator[UndefinedElements]:
         yield from _undefined(step, number, places, "a NaN reaches argmax or top-k in both", fills=fills)
 
 
-def _unclear_powers(step: TraceStep) -> Iterator[UndefinedElements]:
-    """-infinity raised to 0.5: ``pow`` gives infinity, a square root gives NaN. And 1 raised to NaN, which is 1: no
-    number beside 1 gives that, and rounding decides which it is."""
-    numbers, made = list(step.floats()), next(iter(step.results), None)
-    if step.op == "pow" and len(numbers) == 2 and made is not None and made.dtype.kind == "f":
-        base, exponent = np.broadcast_arrays(*numbers)
+def _roots_of_infinity(step: TraceStep) -> Iterator[UndefinedElements]:
+    """-infinity raised to 0.5: ``pow`` gives infinity, a square root gives NaN."""
+    for base, exponent in _powers(step):
         fills = (np.inf, np.nan)
         yield from _undefined(step, 0, (base == -np.inf) & (exponent == 0.5), "-infinity is raised to 0.5", fills=fills)
-        near = np.isnan(exponent) & (np.abs(base - 1) <= 2 * UNITS * np.finfo(base.dtype).eps) & (base != 1)
+
+
+def _powers_next_to_1(step: TraceStep) -> Iterator[UndefinedElements]:
+    """1 raised to NaN is 1, no number beside 1 gives that, and rounding decides which it is."""
+    for base, exponent in _powers(step):
+        places = np.isnan(exponent) & (np.abs(base - 1) <= 2 * UNITS * np.finfo(base.dtype).eps) & (base != 1)
         yield from _undefined(
-            step, 0, near, "a number next to 1 is raised to NaN", kind=OVERFLOWED, fills=(1.0, np.nan)
+            step, 0, places, "a number next to 1 is raised to NaN", kind=OVERFLOWED, fills=(1.0, np.nan)
         )
+
+
+def _powers(step: TraceStep) -> Iterator[Sequence[Array]]:
+    """Base and exponent of a power of floats."""
+    numbers, made = list(step.floats()), next(iter(step.results), None)
+    if step.op == "pow" and len(numbers) == 2 and made is not None and made.dtype.kind == "f":
+        yield np.broadcast_arrays(*numbers)
 
 
 def _centred_infinities(step: TraceStep) -> Iterator[UndefinedElements]:

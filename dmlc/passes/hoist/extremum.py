@@ -54,7 +54,7 @@ class RisingAfterExtreme(Rule[SplitMatch]):
     max(f(x)) bit for bit; rounding keeps a function that never falls so. Kernels approximate exp, log, tanh and the
     like: ``reassociates``. A NaN that the function makes reaches the maximum in one form alone: ``range`` for log,
     sqrt and softsign. A falling function turns the maximum into a minimum. Integers may wrap and keep their sums and
-    products; of NaN, of the sign of a zero and of a cast float that no integer holds the language says nothing. Not
+    products. The language says nothing of NaN, of the sign of a zero, and of a cast float that no integer holds. Not
     where nothing may be reduced.
     """
 

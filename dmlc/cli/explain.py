@@ -198,8 +198,10 @@ def _explain_code(name: str, console: Console) -> int:
     code = CODES.get(name)
     if code is None:
         family = [code for code in CODES if code[:3] == name[:3]]
-        known = f"; codes of this family: {', '.join(sorted(family))}" if family else ""
-        raise UsageError(f"there is no code {name}{known}")
+        known = (
+            f"codes of this family: {', '.join(sorted(family))}" if family else "dmlc explain --list codes lists them"
+        )
+        raise UsageError(f"there is no code {name}; {known}")
     console.result(code_page(code))
     answer: CodeAnswer = {
         "code": code.id,

@@ -36,7 +36,8 @@ _REDUCTIONS = {
     "norm": "reduce_l2", "logsumexp": "reduce_log_sum_exp",
 }  # fmt: skip
 _OTHERS = {
-    "dot": "matmul", "gemm": "matmul", "mm": "matmul", "bmm": "matmul", "permute": "transpose", "select": "where",
+    "dot": "matmul", "gemm": "matmul", "mm": "matmul", "bmm": "matmul", "permute": "transpose", "swapaxes": "transpose",
+    "select": "where",
     "arange": "iota", "range": "iota", "fill": "full", "topk": "top_k", "cat": "concat", "concatenate": "concat",
     "view": "reshape", "absolute": "abs", "maximum": "max", "minimum": "min", "power": "pow", "isnan": "is_nan",
     "isinf": "is_inf", "negative": "neg", "rint": "round", "take": "gather", "astype": "cast", "type": "cast",
@@ -70,7 +71,8 @@ _PHRASES = {
     "hardswish": "{1} * clip({1} / 6 + 0.5, min=0, max=1)", "einsum": 'onnx.Einsum(..., equation="...")',
     "exp2": "2 ** {1}", "log2": f"log({{0}}) * {math.log2(math.e)!r}", "log10": f"log({{0}}) * {math.log10(math.e)!r}",
     "logical_not": "!{1}", "bitwise_not": "!{1}", "identity": "{0}", "copy": "{0}", "detach": "{0}",
-    "contiguous": "{0}", "numel": "size({0})", "tril": "onnx.Trilu({0}, upper=0)", "triu": "onnx.Trilu({0}, upper=1)",
+    "contiguous": "{0}", "dropout": "{0}", "numel": "size({0})",
+    "tril": "onnx.Trilu({0}, upper=0)", "triu": "onnx.Trilu({0}, upper=1)",
     "tan": "sin({0}) / cos({0})", "isfinite": "!(is_nan({0}) | is_inf({0}))", "trunc": "sign({0}) * floor(abs({0}))",
 }  # fmt: skip
 #: The signs of operators, by their own names and by the names of other libraries' functions.
@@ -160,6 +162,9 @@ def instead_of(
         rest = f"axes={_listed(axis) if axis else '[...]'}{'' if is_kept else ', keepdims=false'}"
         call = f"{_BLOCKS[name]}({operands[0]}, {rest})"
         return Rewritten(call if axis else "", call)
+    if name == "linear" and len(operands) in (2, 3):
+        bias = "".join([f" + {_closed(text)}" for text in operands[2:]])
+        return _plain(f"matmul({operands[0]}, transpose({operands[1]}, perm=[1, 0])){bias}")
     if name == "size" and operands:
         axis = "".join(operands[1:2]) or keywords.get("dim", "")
         return _plain(f"size({operands[0]}{f', axis={axis}' if axis else ''})")

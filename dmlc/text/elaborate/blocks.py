@@ -434,7 +434,7 @@ class Block(Evaluator):
         is_foreign = operation_named(name) != name or bool(owner) or len(expr.callee) > 1
         found = instead_of(
             name,
-            [_text(span) for span in spans],
+            self.whole_order(name, [_text(span) for span in spans]),
             {key: _text(span) for key, span in keywords.items()},
             is_foreign=is_foreign and not name.startswith("reduce_"),
         )
@@ -444,6 +444,19 @@ class Block(Evaluator):
             return text
         made = writing_call(found.text, expr.span, safe=found.is_same)
         return replace(made, text=f"{before}{made.text}")
+
+    def whole_order(self, name: str, texts: Sequence[str]) -> Sequence[str]:
+        """The arguments of PyTorch's transpose, whose two axes change places, with the order of all axes."""
+        value = self.frame.names.get(texts[0]) if texts else None
+        if name not in ("transpose", "swapaxes") or len(texts) != 3 or not isinstance(value, Value):
+            return texts
+        try:
+            order = list(range(value.type.rank))
+            a, b = order[int(texts[1])], order[int(texts[2])]
+        except (ValueError, IndexError):
+            return texts
+        order[a], order[b] = b, a
+        return [texts[0], *map(str, order)]
 
     def check_count(self, op: Operation, expr: tree.Call, count: int) -> None:
         """The number of operands of an operation, before they are evaluated. Raises E0308 with what to write, and E0335

@@ -234,6 +234,8 @@ def _operator(token: Token, around: Around) -> Help:
         new = f"  #{found[1].rstrip()}" if found[2] is not None else ""
         gap = Span(token.source, token.line, found.start() + 1, token.line, found.end() + 1)
         return proposal("a comment runs from # to the end of its line", new, gap, safe=True)
+    if token.text == "+" and not re.search(r"[\w)\]`\"+]\s*$", line[: token.column - 1]):
+        return proposal("a value has no + before it: take it away", "", token, safe=True)
     is_operand = token.text == "not" or token.type in ("NAME", "NUMBER")
     if any(around.marked(pattern) for pattern in _SIGNS) or (is_operand and around.marked(_NOT)):
         return _with_signs(around)

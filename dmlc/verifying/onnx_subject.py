@@ -477,7 +477,7 @@ def _step(node: NodeProto, values: dict[str, Any]) -> TraceStep:
 
 
 def _rounded(node: NodeProto, values: Mapping[str, Any], x: Array) -> Rounded:
-    """How a node rounds a result. A scale that is for each channel goes along axis 1."""
+    """Return the rounding of a result of a node. A scale for each channel goes along axis 1."""
     operands = _arrays(node.input, values)
     given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
     data, epsilon = operands[0] if operands else None, given.get("epsilon", 1e-5)

@@ -228,7 +228,7 @@ def _sizes_at(node: Node, operands: Sequence[Array | None], x: Array) -> Any:
 
 
 def _centring(node: Node, operands: Sequence[Array | None]) -> Centring | None:
-    """How a node of the language centres its operand."""
+    """Return the way in which a node of the language centres its operand."""
     a: Any = node.attributes
     if node.op is MEAN_VARIANCE_NORM:
         return Centring(a.axes, a.epsilon, a.variance)

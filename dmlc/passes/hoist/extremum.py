@@ -51,11 +51,11 @@ class RisingAfterExtreme(Rule[SplitMatch]):
 
     ``exact`` for relu, clip, floor, ceil, round, sign, neg, casts that keep the order, and min and max with a number.
     It is ``exact`` for sums and products with numbers of one sign too. If f as computed never falls, f(max(x)) is
-    max(f(x)) bit for bit; rounding keeps a function that never falls so. Kernels approximate exp, log, tanh and the
-    like: ``reassociates``. A NaN that the function makes reaches the maximum in one form alone: ``range`` for log,
-    sqrt and softsign. A falling function turns the maximum into a minimum. Integers may wrap and keep their sums and
-    products. The language says nothing of NaN, of the sign of a zero, and of a cast float that no integer holds. Not
-    where nothing may be reduced.
+    max(f(x)) bit for bit. Rounding keeps a function that never falls so. Kernels approximate exp, log, tanh and the
+    like: ``reassociates``. A NaN that the function makes reaches the maximum in one form alone. So log, sqrt and
+    softsign are of class ``range``. A falling function turns the maximum into a minimum. Integers may wrap and keep
+    their sums and products. The language says nothing of NaN, of the sign of a zero, and of a cast float that no
+    integer holds. Not where nothing may be reduced.
     """
 
     name = "rising-after-extreme"

@@ -17,6 +17,7 @@ from dmlc.ops import OPERATIONS
 from dmlc.passes.repair import RULES
 from dmlc.targets.target import load_data
 from tests.rows import each_row
+from tools.site.sources import project_urls
 
 ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -55,6 +56,16 @@ def test_the_first_command_prints_what_is_shown(
 def timeless(text: str) -> str:
     """A text without the seconds in it."""
     return re.sub(r"\b\d+\.\d\d s\b", "SECONDS", text)
+
+
+def relative_links(text: str) -> list[str]:
+    """The links and pictures that PyPI, which shows the README alone, does not resolve."""
+    return re.findall(r'\]\((?!https?:|#)([^)]+)\)|(?:src|srcset)="(?!https?:)([^"]+)"', text)
+
+
+def test_links_are_absolute_once_the_project_has_an_address() -> None:
+    assert len(relative_links("[a](docs/a.md) [b](https://b) [c](#c)")) == 1
+    assert not project_urls() or not relative_links(README)
 
 
 def test_the_readme_is_short() -> None:

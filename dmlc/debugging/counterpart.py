@@ -28,6 +28,10 @@ class ModelCounterpart:
         held |= {info.name for info in inside.graph.input}
         pairs = [pair for pair in pairs if pair.a in held]
         names = {pair.a: pair.b for pair in pairs if pair.a == pair.b or pair.b not in held}
+        own = [info.name for info in inside.graph.output]
+        if len(own) == len(outputs):  # outputs of other names are paired by position
+            rest = [pair for pair in zip(own, outputs, strict=True) if pair[1] not in held]
+            names = {**{a: b for a, b in rest if a not in names and b not in names.values()}, **names}
         self.names: frozenset[str] = frozenset(names.values())
         self.graph: NodeGraph = NodeGraph(_renamed(inside, names))
 

@@ -170,6 +170,7 @@ def test_other_names_are_compared_by_position() -> None:
     assert (same.answer, same.notes[0]) == ("same", "compared by position: y is z in B")
     found = dmlc.locate(first, wrong, inputs=2)
     assert (found.verdict.answer, found.location is not None) == ("different", True)
+    assert dmlc.bisect(wrong, against=first, inputs=2).found
     unlike = dmlc.verify(first, more, inputs=2)
     assert (unlike.answer, unlike.reason) == ("not comparable", "nothing was compared: the outputs y became z, t")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from onnx import ModelProto, NodeProto
@@ -20,18 +20,12 @@ class ModelCounterpart:
     """
 
     def __init__(self, searched: NodeGraph, model: ModelProto, folder: Path | None) -> None:
-        inside = NodeGraph(model, folder).model
         outputs = [info.name for info in searched.model.graph.output]
+        inside = _under_outputs(NodeGraph(model, folder).model, outputs)
         pairs = value_pairs(inside_model(inside, None), inside_model(searched.model, None), outputs)
-        held = {name for node in inside.graph.node for name in node.output}
-        held |= {tensor.name for tensor in inside.graph.initializer}
-        held |= {info.name for info in inside.graph.input}
+        held = _held(inside)
         pairs = [pair for pair in pairs if pair.a in held]
         names = {pair.a: pair.b for pair in pairs if pair.a == pair.b or pair.b not in held}
-        own = [info.name for info in inside.graph.output]
-        if len(own) == len(outputs):  # outputs of other names are paired by position
-            rest = [pair for pair in zip(own, outputs, strict=True) if pair[1] not in held]
-            names = {**{a: b for a, b in rest if a not in names and b not in names.values()}, **names}
         self.names: frozenset[str] = frozenset(names.values())
         self.graph: NodeGraph = NodeGraph(_renamed(inside, names))
 
@@ -62,6 +56,21 @@ class ModelCounterpart:
         """The nodes that outputs depend on, up to values that are given."""
         makers = self.graph.makers
         return self.graph.ancestors([makers[name] for name in outputs if name in makers], set(given))
+
+
+def _held(model: ModelProto) -> set[str]:
+    """The names of the values of the outermost graph."""
+    graph = model.graph
+    made = {name for node in graph.node for name in node.output}
+    return made | {tensor.name for tensor in graph.initializer} | {info.name for info in graph.input}
+
+
+def _under_outputs(model: ModelProto, outputs: Sequence[str]) -> ModelProto:
+    """The model with outputs of these names, by position; itself where it has them, or has more or fewer."""
+    own, held = [info.name for info in model.graph.output], _held(model)
+    if len(own) != len(outputs) or sorted(own) == sorted(outputs):
+        return model
+    return _renamed(model, {a: b for a, b in zip(own, outputs, strict=True) if b not in held})
 
 
 def _renamed(model: ModelProto, names: Mapping[str, str]) -> ModelProto:

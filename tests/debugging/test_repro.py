@@ -167,11 +167,9 @@ def test_wrong_rewrite_of_the_compiler(wrong_tanh: dmlc.Source) -> None:
     assert [node.op_type for node in onnx.load_from_string(contents["source.onnx"]).graph.node] == ["Tanh"]
 
 
-@pytest.mark.parametrize(
-    ("names", "why"), [("x z", "the other model has no value y"), ("u y", "the other model reads u too")]
-)
-def test_models_of_other_inputs_or_outputs(names: str, why: str) -> None:
+def test_models_of_other_inputs() -> None:
     """There is nothing to compare; the error names the value."""
+    names, why = "u y", "the other model reads u too"
     text = HEAD + " g (float[4] {0}) => (float[4] {1}) {{ a = Sin({0}) {1} = Cos(a) }}"
     models = [parser.parse_model(text.format(*each.split())) for each in ("x y", names)]
     for call in (dmlc.repro, dmlc.bisect):

@@ -213,6 +213,12 @@ def test_bounds_of_a_dim_follow_in() -> None:
     assert "dim N in 1..64" in found.help
 
 
+@each_row(("size", "code"), [("?", "E0102"), ("None", "E0332"), ("_", "E0332"), ("-1", "E0332")])
+def test_a_dynamic_size_has_a_name(size: str, code: str) -> None:
+    found = diagnostics(in_model("return x", inputs=f"x: f32[{size}, 3]"))[0]
+    assert (found.code.id, "a dynamic size has a name, such as N" in found.help) == (code, True)
+
+
 def test_a_value_named_like_a_module_keeps_its_methods() -> None:
     (found,) = diagnostics(in_model("return np.sum()", inputs="np: f32[3]"))
     assert "reduce_sum(np, keepdims=false)" in found.help

@@ -45,8 +45,8 @@ def _size(value: Any, expr: tree.Expr) -> Dim:
         help = integer_help(value) or "sizes look like 3, N, N * 2"
         raise fail(codes.WRONG_SIZE, "a size is an integer or a dim", Label(expr.span), help=help)
     if not 0 <= value <= LARGEST_SIZE:
-        help = "a size is 0 or more, and fits 64 bits"
-        raise fail(codes.WRONG_SIZE, f"{value} is not a size", Label(expr.span), help=help)
+        what = "a dynamic size has a name, such as N" if value == -1 else "a size is 0 or more, and fits 64 bits"
+        raise fail(codes.WRONG_SIZE, f"{value} is not a size", Label(expr.span), help=what)
     return value
 
 

@@ -141,8 +141,9 @@ class Evaluator:
         raise self.unknown(expr)
 
     def size_name(self, expr: tree.Name) -> DimExpr:
-        if not expr.quoted and (expr.text in LITERALS or expr.text == "_"):
-            raise self.frame.fail(codes.WRONG_SIZE, f"{expr.text} is not a size", expr.span, help="name a dim")
+        if not expr.quoted and (expr.text in LITERALS or expr.text in ("_", "None")):
+            help = "a dynamic size has a name, such as N"
+            raise self.frame.fail(codes.WRONG_SIZE, f"{expr.text} is not a size", expr.span, help=help)
         return symbol(expr.text)
 
     def hidden_dim(self, expr: tree.Name) -> DmlcError:

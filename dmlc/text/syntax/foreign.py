@@ -385,6 +385,8 @@ def _stray_help(token: Token) -> Help:
         return _string(token, line, at)
     if token.text == ";":
         return _line_end(token, line, at)
+    if token.text == "?" and re.search(r"[\[,]\s*$", line[:at]):
+        return proposal("a dynamic size has a name, such as N", "N")
     pattern, new, help = _STRAY.get(token.text, ("", "", ""))
     if pattern:
         return Around(token.source, token.line, token.line, token).rewritten(pattern.replace("{0}", _ONE), new, help)

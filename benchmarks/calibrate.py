@@ -30,10 +30,12 @@ from dmlc.diagnostics.steps import showing_steps
 from dmlc.importers.model import import_model
 from dmlc.ir import Graph, Node
 from dmlc.passes.choose_lowering import FIRST, GROUPS
-from dmlc.passes.choose_lowering.plan import Sizes, Work
+from dmlc.passes.choose_lowering.plan import UNCHANGED, Sizes, plans_by_root
+from dmlc.passes.choose_lowering.price import Prices
+from dmlc.passes.lowering import LoweredNode
 from dmlc.passes.manager import PassContext
 from dmlc.targets import load_target
-from dmlc.targets.cost import CostModel, Step, cost_model
+from dmlc.targets.cost import CostModel, Step, Work, cost_model
 
 FOLDER = Path(dmlc.__file__).parent / "targets" / "data" / "calibrations"
 #: An operation, or an operator of a model; a dtype, a shape and axes.
@@ -103,12 +105,15 @@ def lowerings(row: Mapping[str, Any]) -> Iterator[tuple[list[Work], float]]:
         return
     shape, dims = (tuple(map(int, filter(None, text.replace(" ", "").split(",")))) for text in (found[2], axes[1]))
     graph = graph_of(row.get("form") or row["operator"], found[1], shape, dims)
-    plans = [kind(PassContext(load_target("cpu"), 21)) for group in (*FIRST, *GROUPS) for kind in group]
-    node: Node = next(iter(graph.nodes_of([op for plan in plans for op in plan.roots])))
-    for plan in plans:
-        is_timed = plan.is_estimated and plan.name in row["microseconds"]
-        if is_timed and node.op in plan.roots and plan.applies(node, graph) is None:
-            yield list(plan.steps(node, Sizes({}))), row["microseconds"][plan.name] * 1e3
+    context, times, sizes = PassContext(load_target("cpu"), 21), row["microseconds"], Sizes({})
+    plans = plans_by_root([kind for group in (*FIRST, *GROUPS) for kind in group], context)
+    prices = Prices(graph, plans, context.capabilities)
+    node: Node = next(iter(graph.nodes_of(plans)))
+    yield list(prices.unchanged(node, sizes)), times[UNCHANGED] * 1e3
+    for plan in plans[node.op]:
+        match = plan.match(node, graph)
+        if plan.name in times and isinstance(match, LoweredNode):
+            yield prices.of(plan, match, sizes), times[plan.name] * 1e3
 
 
 def factors(rows: Sequence[Mapping[str, Any]], base: CostModel) -> dict[str, float]:

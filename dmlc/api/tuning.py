@@ -30,7 +30,7 @@ from dmlc.ir.dim import evaluate
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 from dmlc.ops.node_name import title_of
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
-from dmlc.passes.choose_lowering.plan import Standing
+from dmlc.passes.choose_lowering.plan import UNCHANGED
 from dmlc.passes.options import Options
 from dmlc.passes.pipeline import run_passes
 from dmlc.placement.report import placement
@@ -139,7 +139,7 @@ class TimedLowerings:
     ) -> Mapping[str, float]:
         key = _key(nodes, binding)
         if key in self._forced:
-            return {Standing.name: 1.0, self._forced[key]: 0.0, "noise": 1.0}
+            return {UNCHANGED: 1.0, self._forced[key]: 0.0, "noise": 1.0}
         row, known = self._rows.get(key), self._classes.setdefault(key, {})
         known.update(classes)  # several passes may ask for lowerings of one node
         is_whole = row is not None and classes.keys() <= {*row.microseconds, *row.dropped}
@@ -229,7 +229,7 @@ class TimedLowerings:
 
 
 def _is_other(name: str) -> bool:
-    return name != Standing.name
+    return name != UNCHANGED
 
 
 def _same(found: Mapping[str, Any], expected: Mapping[str, Any], rewrite_class: str) -> bool:

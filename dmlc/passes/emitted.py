@@ -10,7 +10,7 @@ from dmlc.ir.dtype import f64
 from dmlc.ops.constant import CONSTANT
 from dmlc.ops.normalize import LOG_SOFTMAX, LP_NORM, SOFTMAX
 from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP
-from dmlc.passes.expressions import Sketch, Term
+from dmlc.passes.expressions import Sketch, Term, plain
 from dmlc.passes.manager import PassContext
 from dmlc.passes.primitives import log_sum_exp, lp_norm, softmax
 from dmlc.passes.rewrite import Match, Miss
@@ -124,3 +124,11 @@ def no_gain(
         (context.target.name, op.name, x.type.dtype, after, before),
         saves=0,
     )
+
+
+def why_no_gain(
+    e: Sketch, node: Node, op: Operation, x: Term | Value, axes: tuple[int, ...], *, more: int = 0
+) -> Miss | None:
+    """The same for the node and what is taken over with it."""
+    match = Match(node, tuple(dict.fromkeys(e.taken)))
+    return no_gain(e.rule.context, match, op, plain(x), axes, e.graph, more=more)

@@ -279,13 +279,15 @@ class Formulas(ABC):
 class Sketch(Formulas):
     """Makes nodes outside the graph: ``steps`` are those so far, each with what its types could not prove.
 
-    ``target`` answers what kernels there are. ``rule`` is the rule that asks.
+    ``target`` answers what kernels there are. ``rule`` is the rule that asks. ``taken`` are the nodes before the root
+    whose work the new nodes do.
     """
 
-    __slots__ = ("rule", "steps", "target")
+    __slots__ = ("rule", "steps", "taken", "target")
 
     def __init__(self, graph: Graph, target: Capabilities, rule: Any = None) -> None:
         self.graph = graph
+        self.taken: list[Node] = []
         self.target: Capabilities = target
         self.rule: Any = rule
         self.steps: list[tuple[Node, Sequence[Condition]]] = []
@@ -293,6 +295,14 @@ class Sketch(Formulas):
     def add_node(self, op: Operation, operands: Sequence[Value | None], attributes: Attributes | None = None) -> Node:
         node, conditions = self.graph.draft(op, operands, op.attributes() if attributes is None else attributes)
         self.steps.append((node, conditions))
+        return node
+
+    def made_by(self, x: Term | Value | None, *ops: Operation) -> Node | None:
+        """The producer of ``x``, where it is one of the operations: its work is taken over."""
+        node = None if x is None else plain(x).producer
+        if node is None or node.op not in ops:
+            return None
+        self.taken.append(node)
         return node
 
     def interval(self, x: Term) -> Interval:

@@ -14,7 +14,7 @@ from dmlc.ops.move import RESHAPE, ReshapeAttributes
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, SoftmaxAttributes, has_sound_kernel
 from dmlc.ops.select import HARDMAX, HardmaxAttributes
 from dmlc.passes.expressions import Sketch, Term
-from dmlc.passes.fold_constants import MOVE_RULES
+from dmlc.passes.fold_constants.layouts import MOVE_RULES
 from dmlc.passes.layouts import is_unit
 from dmlc.passes.lowering import KEEP, Lowered, lowers
 from dmlc.passes.manager import PassContext

@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeAlias
 
+from msgspec.structs import replace
+
 from dmlc.ir import Condition, Graph, Node, Operation, OpError, Value
 from dmlc.ops.node_name import title_of
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
-from dmlc.passes.expressions import Sketch, Term
+from dmlc.passes.expressions import Sketch, Term, plain
 from dmlc.passes.intervals import RangedRule
-from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 
 #: The node is not the lowering's business, or good as it is.
 KEEP = None
-Lowered: TypeAlias = "Term | Sequence[Term | Value] | Miss | None"
+Lowered: TypeAlias = "Term | Value | Sequence[Term | Value] | Miss | None"
 #: The builder, the node, and its operands.
 Function: TypeAlias = "Callable[..., Lowered]"
 #: Return whether a stage of the pipeline offers the node to the lowering, or the reason why it does not.
@@ -36,6 +38,7 @@ class NodeRule(RangedRule, Rule[LoweredNode]):
     """A rule that is a function, ``lower``. ``offered`` says whether its stage offers it a node; of opaque nodes it
     gets the operators ``onnx``, where some are named."""
 
+    optional = False
     lower: ClassVar[Function]
     offered: ClassVar[Guard | None]
     onnx: ClassVar[tuple[str, ...]]
@@ -48,14 +51,11 @@ class NodeRule(RangedRule, Rule[LoweredNode]):
             if offered is not True:
                 return offered or None
         try:
-            return lowered(self.lower, self.builder(graph), node)
+            return lowered(self.lower, Sketch(graph, self.capabilities, self), node)
         except OpError as error:
             if not self.may_not_fit and all(v.type.is_static for v in node.operands if v is not None):
                 raise  # nothing is open here: the rule is wrong
             return Miss("{0}", (str(error),))
-
-    def builder(self, graph: Graph) -> Sketch:
-        return Sketch(graph, self.capabilities, self)
 
     def describe(self, match: LoweredNode) -> str:
         node = match.root
@@ -68,13 +68,24 @@ class NodeRule(RangedRule, Rule[LoweredNode]):
         return [*match.values, *match.root.results[len(match.values) :]]
 
 
+class Simplification(NodeRule):
+    """A function that looks at the nodes before its root too, and takes over the work of those that it names by
+    ``e.made_by``. Users can leave it out."""
+
+    optional = True
+
+    def describe(self, match: LoweredNode) -> str:
+        return Rule.describe(self, match)
+
+
 def lowered(lower: Function, e: Sketch, node: Node) -> LoweredNode | Miss | None:
     """Return the match that a function makes of a node."""
     made = lower(e, node, *[None if v is None else Term(e, v) for v in node.operands])
+    taken = tuple(dict.fromkeys(e.taken))
     if made is None or isinstance(made, Miss):
-        return made
-    values = [made] if isinstance(made, Term) else made
-    return LoweredNode(node, values=[v.value if isinstance(v, Term) else v for v in values], steps=e.steps)
+        return replace(made, match=Match(node, taken)) if made is not None and taken else made
+    values = [made] if isinstance(made, (Term, Value)) else made
+    return LoweredNode(node, taken, values=[plain(v) for v in values], steps=e.steps)
 
 
 def lowers(
@@ -83,12 +94,13 @@ def lowers(
     onnx: tuple[str, ...] = (),
     offered: Guard | None = None,
     gives: Any = None,
+    base: type[NodeRule] | None = None,
     **facts: Any,
 ) -> Callable[[Function], type[NodeRule]]:
     """Make a function the lowering of some operations, and of ``onnx`` operators that the language lacks.
 
-    ``gives`` is its rewrite class, or says it of a lowering, a match, a graph and a context; ``facts`` are the facts
-    of a rule.
+    ``gives`` is its rewrite class, or says it of a lowering, a match, a graph and a context; ``base`` is the kind of
+    rule that it becomes, ``facts`` are its facts.
     """
 
     def declare(function: Function) -> type[NodeRule]:
@@ -100,16 +112,25 @@ def lowers(
             "__doc__": function.__doc__,
             "__module__": function.__module__,
             "name": name or function.__name__.replace("_", "-"),
-            "optional": False,
             "roots": tuple(dict.fromkeys((*roots, OPAQUE))) if onnx else roots,
             "onnx": onnx,
             "offered": offered,
             "lower": staticmethod(function),
             **facts,
         }
-        return type(function.__name__, (NodeRule,), fields)
+        return type(function.__name__, (base or NodeRule,), fields)
 
     return declare
 
 
-__all__ = ["KEEP", "Lowered", "Miss", "NodeRule", "Sketch", "Term", "lowers"]
+def taken_elsewhere(e: Sketch) -> Miss | None:
+    """The reason against taking over the work of nodes that others need too: of the first."""
+    return next(filter(None, [used_elsewhere(node.result) for node in dict.fromkeys(e.taken)]), None)
+
+
+def simplifies(*roots: Operation, **facts: Any) -> Callable[[Function], type[NodeRule]]:
+    """Make a function a simplification, as ``lowers`` makes it a lowering."""
+    return lowers(*roots, base=Simplification, **facts)
+
+
+__all__ = ["KEEP", "Lowered", "Miss", "NodeRule", "Sketch", "Term", "lowers", "simplifies", "taken_elsewhere"]

@@ -41,13 +41,15 @@ class Miss(Struct, frozen=True):
     """A reason why a matched rule does not apply. ``text`` is a format string, filled in when it is read.
 
     ``arguments`` must not change later (types, names, numbers). ``value`` is the value that caused it, if there is one.
-    ``saves`` is how many operators the rewrite would save, where the rule knows: 0 where it costs more.
+    ``saves`` is how many operators the rewrite would save, where the rule knows: 0 where it costs more. ``match`` is
+    what would have been rewritten, if a whole pattern was found.
     """
 
     text: str
     arguments: tuple[object, ...] = ()
     value: Value | None = None
     saves: int | None = None
+    match: Any = None
 
     def __str__(self) -> str:
         return self.text.format(*self.arguments)
@@ -253,10 +255,10 @@ class RewritePass(Pass, frozen=True):
 
 def rewrite(graph: Graph, rules: Sequence[type[Rule[Any]]], context: PassContext) -> bool:
     """Apply the rules everywhere until none fires; whether any did. Linear where nothing matches."""
-    index = _index(tuple([rule for rule in rules if not rule.optional or context.wants(rule.name)]))
+    index = rules_by_root(tuple([rule for rule in rules if not rule.optional or context.wants(rule.name)]))
     if not graph.retyped and not graph.holds(index):
         return False
-    return _Driver(graph, index, context).run()
+    return Driver(graph, index, context).run()
 
 
 def used_elsewhere(value: Value) -> Miss | None:
@@ -278,7 +280,7 @@ def _name(value: Value) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _index(rules: tuple[type[Rule[Any]], ...]) -> dict[Operation, list[type[Rule[Any]]]]:
+def rules_by_root(rules: tuple[type[Rule[Any]], ...]) -> dict[Operation, list[type[Rule[Any]]]]:
     """Return the classes of rules by the operations of their roots. They depend on no graph: all graphs share them."""
     index: dict[Operation, list[type[Rule[Any]]]] = {}
     for rule in rules:
@@ -287,7 +289,9 @@ def _index(rules: tuple[type[Rule[Any]], ...]) -> dict[Operation, list[type[Rule
     return index
 
 
-class _Driver:
+class Driver:
+    """Offers the nodes of a graph to the rules of their operations, and applies the first that matches."""
+
     def __init__(self, graph: Graph, index: dict[Operation, list[type[Rule[Any]]]], context: PassContext) -> None:
         self.graph = graph
         self.context = context
@@ -367,7 +371,7 @@ class _Driver:
                 if node in self.missed:
                     self.misses.pop((node, rule), None)
                 continue
-            whole = None if isinstance(match, Miss) else match
+            whole = match.match if isinstance(match, Miss) else match
             if isinstance(match, Miss):
                 miss = match
             elif (found := rule.check(match, self.graph)) is not None:

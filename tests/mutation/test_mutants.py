@@ -101,7 +101,7 @@ def _settled(source: str, off: int) -> ast.AST:
 
 def test_killers_are_tests_that_exist() -> None:
     """A guard that is written anew has no killer here until ``python -m tools.mutation --write`` finds it."""
-    assert len(known()) > len(found()) * 3 // 4
+    assert len(known()) > len(found()) * 2 // 3
     functions: dict[str, set[str]] = {}
     for mutant, killer in known():
         path, _, name = killer.partition("::")

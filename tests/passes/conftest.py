@@ -15,15 +15,15 @@ from dmlc.targets.cost import cost_model
 @pytest.fixture(autouse=True)
 def check_what_rules_are_fed_by(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rule that is not asked at a node, because of its ``fed_by``, does not match there."""
-    chosen = rewrite._Driver._rules
+    chosen = rewrite.Driver._rules
 
-    def checked(driver: rewrite._Driver, node: Node) -> tuple[rewrite.Rule[Any], ...]:
+    def checked(driver: rewrite.Driver, node: Node) -> tuple[rewrite.Rule[Any], ...]:
         asked = chosen(driver, node)
         for rule in driver._of_root(node.op):
             assert rule in asked or rule.match(node, driver.graph) is None, f"{rule.name} matches: what is it fed by?"
         return asked
 
-    monkeypatch.setattr(rewrite._Driver, "_rules", checked)
+    monkeypatch.setattr(rewrite.Driver, "_rules", checked)
 
 
 @pytest.fixture

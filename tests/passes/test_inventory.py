@@ -82,7 +82,7 @@ def test_fields_of_matches_have_no_defaults() -> None:
         more = waiting.pop().__subclasses__()
         waiting += more
         found += [cls for cls in more if cls.__module__.startswith("dmlc.")]
-    assert len(found) > 40
+    assert len(found) > 10
     for cls in found:
         assert cls.__match_args__ == ("root", "consumed"), cls
         assert [each for each in cls.__struct_defaults__ if each is not NODEFAULT] == [()], cls

@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from dmlc.passes.canonicalize_reduce.axes import (
-    AbsorbMove,
-    DropEmptyReduction,
-    DropUnitAxes,
-    LowerRank,
-    MergeNested,
-)
-from dmlc.passes.canonicalize_reduce.layouts import DropCasts, DropExpanded, DropFlatten, DropTranspose, SinkTranspose
-from dmlc.passes.fold_constants import MOVE_RULES
+from dmlc.passes.canonicalize_reduce import axes, layouts
+from dmlc.passes.fold_constants.layouts import MOVE_RULES
 from dmlc.passes.manager import RANGE, PassContext
 from dmlc.passes.rewrite import RewritePass, Rule
 
@@ -35,15 +28,15 @@ class CanonicalizeReduce(RewritePass, frozen=True):
 
     def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
         return [
-            DropEmptyReduction,
-            DropUnitAxes,
-            MergeNested,
-            AbsorbMove,
-            DropTranspose,
-            SinkTranspose,
-            DropFlatten,
-            DropExpanded,
-            DropCasts,
-            LowerRank,
+            axes.drop_empty_reduction,
+            axes.drop_unit_axes,
+            axes.merge_nested_reductions,
+            axes.absorb_move_into_keepdims,
+            layouts.drop_transpose_before_reduction,
+            layouts.sink_transpose_between_reductions,
+            layouts.drop_flatten_before_reduction,
+            layouts.reduction_of_expand,
+            layouts.casts_around_maximum,
+            axes.lower_rank,
             *MOVE_RULES,
         ]

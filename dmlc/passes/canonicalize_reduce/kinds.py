@@ -18,10 +18,10 @@ from dmlc.ops.move import EXPAND, RESHAPE, SLICE, SQUEEZE, TRANSPOSE, UNSQUEEZE
 from dmlc.ops.reduce import EXTREMES, REDUCE_L1, REDUCE_PROD, REDUCE_SUM_SQUARE, Reduction
 from dmlc.ops.rules import reduced_shape
 from dmlc.ops.select import ARGMAX, ARGMIN
+from dmlc.passes.expressions import Formulas
 from dmlc.passes.intervals import Intervals
 from dmlc.passes.layouts import is_unit
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES
-from dmlc.passes.rewrite import Rewriter
 from dmlc.targets import Target
 
 
@@ -158,7 +158,7 @@ def fit(graph: Graph, shape: Shape, axes: Sequence[int], target: Shape) -> Fit |
     return Fit(tuple(sorted(gone)), False) if place == len(target) else None
 
 
-def reduce_to(rewriter: Rewriter, op: Operation, x: Value, attributes: Any, target: Shape) -> Value:
+def reduce_to(rewriter: Formulas, op: Operation, x: Value, attributes: Any, target: Shape) -> Value:
     """The reduction (or selection) of ``x``, in a shape that differs from what it would have by axes of size 1 only."""
     found = fit(rewriter.graph, x.shape, attributes.axes, target) or Fit(attributes.axes, False)
     made = rewriter.add(op, [x], replace(attributes, axes=found.axes, keepdims=found.keepdims))

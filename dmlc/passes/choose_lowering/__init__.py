@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any, ClassVar
@@ -11,34 +10,31 @@ from typing import Any, ClassVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dmlc.ir import Graph, Node, Operation
+from dmlc.ir import Graph, Node
 from dmlc.ir.history import CLASSES
-from dmlc.ops.node_name import node_name, title_of
-from dmlc.ops.opaque import OPAQUE
-from dmlc.passes.choose_lowering import arg, extremes, forms, hardmax, parts, reduce
-from dmlc.passes.choose_lowering.plan import Plan, Sizes, Sketch, Standing, corners, ends, spanned
-from dmlc.passes.lowering import LoweredNode, lowered
-from dmlc.passes.manager import REASSOCIATES, PassContext, Remark
-from dmlc.passes.rewrite import Match, RewritePass, Rewriter, Rule, names_after
+from dmlc.ops.node_name import node_name
+from dmlc.passes.choose_lowering import forms, hardmax, reduce, search
+from dmlc.passes.choose_lowering.plan import UNCHANGED, Plan, Sizes, corners, ends, plans_by_root, spanned
+from dmlc.passes.choose_lowering.price import Prices
+from dmlc.passes.lowering import LoweredNode
+from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext, Remark
+from dmlc.passes.rewrite import Driver, RewritePass, rules_by_root
+from dmlc.targets.cost import Work
 
 #: No memory holds a tensor of more elements: such a node is in no model that runs, and its sizes fit no constant.
 _MOST_ELEMENTS = 2**48
 
 #: Without times a lowering must be so many times cheaper than the unchanged one by each calibration; one of more nodes
 #: than this the second number of times.
-_WIN, _FEW_NODES, _WIN_OF_MANY = 1.5, 12, 3.0
+_WIN, _FEW_NODES, _WIN_OF_MANY = 1.5, 11, 3.0
 
 #: Plans whose parts are brought to their canonical form before the others see them.
-FIRST: tuple[Sequence[type[Plan]], ...] = (parts.LOG_SUM_EXP,)
-#: The plans in their order. A group is the plans of one file. Groups run one after another, so that what a plan of one
-#: makes is offered to the plans of those that follow.
+FIRST: tuple[Sequence[type[Plan]], ...] = (forms.LOG_SUM_EXP,)
+#: The plans in their order. What those of one group make is offered to the groups that follow: ``max_of_blocks`` asks
+#: which searches are made in blocks.
 GROUPS: tuple[Sequence[type[Plan]], ...] = (
-    forms.PLANS,
-    hardmax.PLANS,
-    arg.PLANS,
-    extremes.PLANS,
-    parts.PLANS,
-    reduce.PLANS,
+    (*forms.BY_TIMES, *hardmax.PLANS, *search.PLANS),
+    (search.max_of_blocks, *forms.IN_PARTS, *reduce.PLANS),
 )
 
 
@@ -58,40 +54,41 @@ class ChooseLowering(RewritePass, frozen=True):
 
     groups: tuple[Sequence[type[Plan]], ...] = GROUPS
 
-    def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
-        return [_as_rule(plan) for group in self._groups(context) for plan in group if not issubclass(plan, Standing)]
+    def rules(self, context: PassContext) -> Sequence[type[Plan]]:
+        chooses = context.target.costs is not None or context.options.tuner is not None
+        return [*chain.from_iterable(self.groups)] if context.capabilities.table is not None and chooses else []
 
     def run(self, graph: Graph, context: PassContext) -> bool:
+        weighs_all = context.options.tuner is not None or context.options.only_rules is not None
+        allowed = {
+            plan for plan in self.rules(context) if context.wants(plan.name) and (weighs_all or plan.is_estimated)
+        }
         changed = False
-        for group in self._groups(context):
-            changed |= _Chooser(graph, [plan(context) for plan in group], context).run()
+        for group in self.groups:
+            index = rules_by_root(tuple([plan for plan in group if plan in allowed]))
+            changed |= graph.holds(index) and _Chooser(graph, index, context).run()
         return changed
-
-    def _groups(self, context: PassContext) -> Sequence[Sequence[type[Plan]]]:
-        chooses = context.target.costs is not None or context.options.tuner is not None
-        return self.groups if context.capabilities.table is not None and chooses else ()
-
-
-def _as_rule(plan: type[Plan]) -> type[Rule[Any]]:
-    """The plan as the rule that users name. It is not matched: the pass chooses among the plans."""
-    fields = {"name": plan.name, "roots": plan.roots, "rewrite_class": plan.rewrite_class, "__doc__": plan.__doc__}
-    rule: type[Rule[Any]] = type(plan.__name__, (Rule,), fields)
-    return rule
 
 
 class _Candidate(Struct, frozen=True):
-    """A plan and its cost at each corner of the bounds, or why it is none.
+    """A plan, None for the unchanged node, what it makes, and its cost at each corner of the bounds; or why it is none.
 
     ``elsewhere`` are its costs by other calibrations, and ``times`` the measured ones. It must be ``need`` times
     cheaper than the unchanged node.
     """
 
-    plan: Plan
-    reason: str | None = None
+    plan: Plan | None = None
+    match: LoweredNode | None = None
+    rewrite_class: str = EXACT
+    reason: object = None
     costs: tuple[float, ...] = ()
     elsewhere: tuple[float, ...] = ()
     times: tuple[float, ...] = ()
     need: float = 1.0
+
+    @property
+    def name(self) -> str:
+        return UNCHANGED if self.plan is None else self.plan.name
 
     @property
     def figures(self) -> tuple[float, ...]:
@@ -104,113 +101,91 @@ class _Candidate(Struct, frozen=True):
 
     def __str__(self) -> str:
         if self.reason is not None:
-            return f"{self.plan.name}: {self.reason}"
+            return f"{self.name}: {self.reason}"
         estimated = f" (estimated {spanned(self.costs)})" if self.times and self.costs else ""
-        return f"{self.plan.name} {spanned(self.times or self.costs)}{estimated}"
+        return f"{self.name} {spanned(self.times or self.costs)}{estimated}"
 
 
-class _Chooser:
-    def __init__(self, graph: Graph, plans: Sequence[Plan], context: PassContext) -> None:
-        self.graph = graph
-        self.context = context
-        self.index: dict[Operation, list[Plan]] = {}
-        weighs_all = context.options.tuner is not None or context.options.only_rules is not None
-        for plan in plans:
-            if isinstance(plan, Standing) or ((weighs_all or plan.is_estimated) and context.wants(plan.name)):
-                for op in plan.roots:
-                    self.index.setdefault(op, []).append(plan)
-        self.index = {op: found for op, found in self.index.items() if len(found) > 1}
-        self.seen: dict[Any, tuple[list[_Candidate], _Candidate]] = {}
+class _Chooser(Driver):
+    """A driver that applies the cheapest of the rules that match, and looks at each node once."""
 
-    def run(self) -> bool:
-        if not self.index:
-            return False
-        changed = False
-        for node in self.graph.nodes_of(self.index):
-            pending = deque([node])
-            while pending:
-                root = pending.popleft()
-                if root.op in self.index and root.graph is self.graph and _has_elements(root):
-                    made = self._visit(root)
-                    pending.extend(made)
-                    changed |= bool(made)
-        return changed
+    def __init__(self, graph: Graph, index: Any, context: PassContext) -> None:
+        super().__init__(graph, index, context)
+        self.prices = Prices(graph, plans_by_root(chain.from_iterable(GROUPS), context), context.capabilities)
+        self.seen: set[Node] = set()
+        self.weighed: dict[Any, tuple[list[_Candidate], _Candidate]] = {}
 
-    def _visit(self, node: Node) -> list[Node]:
-        """Choose for one node; the nodes that came in its place."""
-        plans = self.index[node.op]
-        if any(plan.looks_around for plan in plans):
-            candidates, best = self._weigh(node, plans)
-        else:
-            kind = _kind(node)
-            if kind not in self.seen:
-                self.seen[kind] = self._weigh(node, plans)
-            candidates, best = self.seen[kind]
+    def _visit(self, node: Node, rules: Sequence[Any]) -> None:
+        if node in self.seen or not _has_elements(node):
+            return
+        self.seen.add(node)
+        key = node if any(plan.looks_around for plan in rules) else _kind(node)
+        if key not in self.weighed:
+            self.weighed[key] = self._weigh(node, rules)
+        candidates, best = self.weighed[key]
         several = sum(c.reason is None for c in candidates) > 1 and best.figures
-        if several and not (isinstance(best.plan, Standing) and _is_made(node, plans)):
+        if several and not (best.plan is None and _is_made(node, rules)):
             self._remark(node, best, candidates)
-        return [] if isinstance(best.plan, Standing) else self._apply(node, best)
+        if best.plan is not None and best.match is not None:
+            match = best.match if best.match.root is node else best.plan.match(node, self.graph)
+            assert isinstance(match, LoweredNode)
+            self._apply(best.plan, match, best.rewrite_class)
 
     def _weigh(self, node: Node, plans: Sequence[Plan]) -> tuple[list[_Candidate], _Candidate]:
         """All candidates, and the best of them."""
         places = list(corners(self.graph, node))
-        candidates = [self._candidate(plan, node, places) for plan in plans]
-        candidates = self._timed(node, candidates, places) or candidates
+        found = [self._candidate(plan, node) for plan in plans]
+        candidates = [_Candidate(), *filter(None, found)]
+        if any(plan.is_estimated for plan in plans):
+            candidates = [self._priced(one, node, places) for one in candidates]
+        candidates = self._timed(node, candidates, places, plans) or candidates
         possible = [c for c in candidates if c.reason is None]
         return candidates, _best(possible, forced=self.context.options.only_rules is not None)
 
-    def _timed(self, node: Node, candidates: Sequence[_Candidate], places: Sequence[Sizes]) -> list[_Candidate]:
+    def _candidate(self, plan: Plan, node: Node) -> _Candidate | None:
+        if plan.name in node.history.rules and not plan.repeatable:
+            return _Candidate(plan, reason="it made this node")
+        match = plan.match(node, self.graph)
+        if not isinstance(match, LoweredNode):
+            return None if match is None else _Candidate(plan, reason=match)
+        rewrite_class = plan.class_of(match, self.graph, self.context)
+        if rewrite_class in CLASSES and rewrite_class not in self.context.options.allowed:
+            return _Candidate(plan, reason=f"it is a rewrite of class {rewrite_class}, which is not allowed here")
+        return _Candidate(plan, match, rewrite_class)
+
+    def _priced(self, one: _Candidate, node: Node, places: Sequence[Sizes]) -> _Candidate:
+        """The candidate with its costs, if it has any."""
+        model, work = self.context.capabilities.costs, list[Sequence[Work]]()
+        if model is None or one.reason is not None or (one.plan is not None and not one.plan.is_estimated):
+            return one
+        for at in places:
+            work.append(
+                self.prices.of(one.plan, one.match, at) if one.plan and one.match else self.prices.unchanged(node, at)
+            )
+        costs, *elsewhere = [tuple([each.total(steps) for steps in work]) for each in (model, *model.calibrations)]
+        need = _WIN if max(map(model.count, work)) <= _FEW_NODES else _WIN_OF_MANY
+        return replace(one, costs=costs, elsewhere=tuple(chain.from_iterable(elsewhere)), need=need)
+
+    def _timed(
+        self, node: Node, candidates: Sequence[_Candidate], places: Sequence[Sizes], plans: Sequence[Plan]
+    ) -> list[_Candidate]:
         """The candidates with the times that the device takes; none without a device, and for sizes without a bound."""
-        possible = {c.plan.name: c.plan.class_of(node, self.graph) for c in candidates if c.reason is None}
+        possible = {c.name: c.rewrite_class for c in candidates if c.reason is None}
         tuner = self.context.options.tuner
         is_open = any(high == math.inf for _, high in ends(self.graph, node).values())
-        if tuner is None or is_open or len(possible) == 1 or _is_made(node, self.index[node.op]):
+        if tuner is None or is_open or len(possible) == 1 or _is_made(node, plans):
             return []
         found = [tuner.times([node], possible, at.binding) for at in places]
         if not all(found):
             return []
         out: list[_Candidate] = []
         for one in candidates:
-            times = tuple([each[one.plan.name] for each in found if one.plan.name in each])
+            times = tuple([each[one.name] for each in found if one.name in each])
             if len(times) == len(found):
                 out.append(replace(one, times=times, need=max(each["noise"] for each in found)))
             else:
                 out.append(replace(one, reason=one.reason or "it makes the same nodes, or no right ones"))
         return out
-
-    def _candidate(self, plan: Plan, node: Node, corners: Sequence[Sizes]) -> _Candidate:
-        if not isinstance(plan, Standing):
-            mine = plan.name in node.history.rules and not plan.repeatable
-            reason = "it made this node" if mine else plan.applies(node, self.graph)
-            rewrite_class = plan.class_of(node, self.graph) if reason is None else ""
-            if rewrite_class in CLASSES and rewrite_class not in self.context.options.allowed:
-                reason = f"it is a rewrite of class {rewrite_class}, which is not allowed here"
-            if reason is not None:
-                return _Candidate(plan, reason)
-        model = self.context.capabilities.costs
-        if model is None or not plan.is_estimated:
-            return _Candidate(plan)
-        work = [plan.steps(node, at) for at in corners]
-        costs, *elsewhere = [[one.total(steps) for steps in work] for one in (model, *model.calibrations)]
-        need = _WIN if max(map(model.count, work)) <= _FEW_NODES else _WIN_OF_MANY
-        return _Candidate(plan, None, tuple(costs), tuple(chain.from_iterable(elsewhere)), need=need)
-
-    def _apply(self, node: Node, best: _Candidate) -> list[Node]:
-        graph, plan = self.graph, best.plan
-        name, rewrite_class = node_name(node), plan.class_of(node, graph)
-        rewriter = Rewriter(graph, plan.name, Match(node), rewrite_class)
-        match = lowered(plan.lower, Sketch(graph, plan.capabilities), node)
-        assert isinstance(match, LoweredNode)
-        for made, conditions in match.steps:
-            rewriter.adopt(made, conditions)
-        values = match.values
-        for old, new in zip(node.results, values, strict=True):
-            graph.replace_all_uses(old, new)
-        graph.erase_dead((node,))
-        after = names_after(rewriter.made)
-        text = f"{title_of(node) if node.op is OPAQUE else node.op.name} of {node.operand(0).type}"
-        self.context.record(plan.name, rewrite_class, text, rewriter.spans, (name,), after)
-        return rewriter.made
 
     def _remark(self, node: Node, best: _Candidate, candidates: Sequence[_Candidate]) -> None:
         def reason() -> str:
@@ -246,15 +221,14 @@ def _is_made(node: Node, plans: Sequence[Plan]) -> bool:
 
 def _best(possible: Sequence[_Candidate], *, forced: bool) -> _Candidate:
     """The cheapest plan that is cheaper everywhere by as much as it must be; without one, the unchanged node."""
-    (standing,) = [c for c in possible if isinstance(c.plan, Standing)]
-    others = [c for c in possible if c is not standing]
+    unchanged, *others = possible
     if forced and others:
         return min(others, key=lambda c: c.total)
-    return min([standing, *[c for c in others if _is_sound(c, standing)]], key=lambda c: c.total)
+    return min([unchanged, *[c for c in others if _is_sound(c, unchanged)]], key=lambda c: c.total)
 
 
-def _is_sound(one: _Candidate, standing: _Candidate) -> bool:
+def _is_sound(one: _Candidate, unchanged: _Candidate) -> bool:
     """Return whether the candidate is by so much cheaper as it must be, for every size and by every calibration."""
     return bool(one.figures) and all(
-        mine * one.need <= plain for mine, plain in zip(one.figures, standing.figures, strict=True)
+        mine * one.need <= plain for mine, plain in zip(one.figures, unchanged.figures, strict=True)
     )

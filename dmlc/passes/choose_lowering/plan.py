@@ -1,30 +1,55 @@
-"""NodeRule plans: alternative ways to lower an operation, of which the cheapest is chosen.
-
-A plan checks whether it applies, lists the nodes it would emit (for the cost), and makes them. The default lowering is
-a plan too, ``Standing``: it is costed with the others and builds nothing.
-"""
+"""Plans: lowerings among which the cheapest is chosen, and the sizes for which they are compared."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, cast
 
 from dmlc.ir import Dim, Graph, Node, Operation, Value, dim_names
 from dmlc.ir.dim import evaluate
-from dmlc.passes.expressions import Sketch, Term
-from dmlc.passes.lowering import Lowered
+from dmlc.ops.node_name import title_of
+from dmlc.ops.opaque import OPAQUE
+from dmlc.passes.lowering import Function, LoweredNode, NodeRule, lowers
 from dmlc.passes.manager import EXACT, PassContext
 from dmlc.passes.rewrite import M, Miss, Rule
-from dmlc.targets.capabilities import Capabilities
-from dmlc.targets.cost import Cheapest, Step, Work
 
+#: The name of the way in which the target writes a node without any plan.
+UNCHANGED = "unchanged"
 #: The value that a size without an upper bound is weighed with, beside its lower bound.
 _OPEN_END = 4096
 #: With more open dims than this only the corners "all least" and "all most" are looked at.
 _MOST_DIMS = 3
+
+
+class Plan(NodeRule):
+    """A lowering that is taken where it costs less than the node as it is.
+
+    A node that a plan made is offered to the other plans; to the plan itself where it is ``repeatable``, which is for
+    plans that make smaller nodes than they take. One that ``looks_around`` asks what other nodes there are; the others
+    are asked once for all nodes of one kind. One that is not ``is_estimated`` is taken by times alone.
+    """
+
+    optional = True
+    repeatable: ClassVar[bool] = False
+    looks_around: ClassVar[bool] = False
+    is_estimated: ClassVar[bool] = True
+
+    def describe(self, match: LoweredNode) -> str:
+        node = match.root
+        return f"{title_of(node) if node.op is OPAQUE else node.op.name} of {node.operand(0).type}"
+
+
+def plan(*roots: Operation, **facts: Any) -> Callable[[Function], type[Plan]]:
+    """Make a function a plan, as ``lowers`` makes it a lowering."""
+    return cast("Callable[[Function], type[Plan]]", lowers(*roots, base=Plan, **facts))
+
+
+def plans_by_root(kinds: Iterable[type[Plan]], context: PassContext) -> dict[Operation, list[Plan]]:
+    """The plans whose costs are estimated, by the operations of their roots."""
+    plans = [kind(context) for kind in kinds if kind.is_estimated and context.wants(kind.name)]
+    return {op: [one for one in plans if op in one.roots] for op in {op for one in plans for op in one.roots}}
 
 
 class Sizes:
@@ -76,57 +101,6 @@ def duration(nanoseconds: float) -> str:
     return f"{nanoseconds / 1e9:.3g} s"
 
 
-class Plan(ABC):
-    """One lowering of some operations. Its name is the name of a rule, its docstring's first line says what it does.
-
-    It is made for one context. A node that a plan made is offered to the other plans; to the plan itself where it is
-    ``repeatable``, which is for plans that make smaller nodes than they take. One that ``looks_around`` asks what other
-    nodes there are; the others are asked once for all nodes of one kind. One without ``steps`` is taken by times alone.
-    """
-
-    name: ClassVar[str]
-    roots: ClassVar[tuple[Operation, ...]]
-    rewrite_class: ClassVar[str] = EXACT
-    repeatable: ClassVar[bool] = False
-    looks_around: ClassVar[bool] = False
-
-    def __init__(self, context: PassContext) -> None:
-        self.context = context
-        self.capabilities: Capabilities = context.capabilities
-
-    @abstractmethod
-    def applies(self, node: Node, graph: Graph) -> str | None:
-        """Return the reason why the plan is not possible here; None if it is."""
-
-    @property
-    def is_estimated(self) -> bool:
-        return type(self).steps is not Plan.steps
-
-    def steps(self, node: Node, sizes: Sizes) -> Sequence[Work]:
-        """The nodes that it would emit. Called where it applies, for several sizes where some are not known."""
-        raise NotImplementedError
-
-    @abstractmethod
-    def lower(self, e: Sketch, node: Node, *operands: Any) -> Lowered:
-        """The values that replace the node's results, of the same types."""
-
-    def class_of(self, node: Node, graph: Graph) -> str:
-        """The rewrite class here, where it depends on dtypes."""
-        return self.rewrite_class
-
-
-class Standing(Plan):
-    """The node as the target's own lowering says it: no rule, always possible."""
-
-    name: ClassVar[str] = "unchanged"
-
-    def applies(self, node: Node, graph: Graph) -> str | None:
-        return None
-
-    def lower(self, e: Sketch, node: Node, *operands: Any) -> Lowered:
-        return node.results
-
-
 def judged(rule: Rule[M], match: M, graph: Graph, estimated: Miss | None) -> Miss | None:
     """The reason against a rule by the times of the nodes that it matches; without times the estimated one."""
     tuner, rewrite_class = rule.context.options.tuner, rule.class_of(match, graph, rule.context)
@@ -135,12 +109,9 @@ def judged(rule: Rule[M], match: M, graph: Graph, estimated: Miss | None) -> Mis
     nodes = sorted({match.root, *match.consumed}, key=list(graph).index)
     if any(high == math.inf for _, high in ends(graph, *nodes).values()):
         return estimated
-    classes = {Standing.name: EXACT, rule.name: rewrite_class}
+    classes = {UNCHANGED: EXACT, rule.name: rewrite_class}
     found = [tuner.times(nodes, classes, at.binding) for at in corners(graph, *nodes)]
     if not all(found):
         return estimated
-    slower = [at for at in found if at.get(rule.name, math.inf) * at["noise"] > at[Standing.name]]
+    slower = [at for at in found if at.get(rule.name, math.inf) * at["noise"] > at[UNCHANGED]]
     return Miss("by its times it is not faster") if slower else None
-
-
-__all__ = ["Cheapest", "Lowered", "Plan", "Sizes", "Sketch", "Standing", "Step", "Term", "Work"]

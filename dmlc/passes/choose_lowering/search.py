@@ -1,4 +1,8 @@
-"""Helpers of the plans for arg reductions: the compute dtype, the steps of one reduction, the index arithmetic."""
+"""argmax and argmin in two passes: a reduction finds the block of the winner, a short search its place inside.
+
+A reduction is vectorised where a search is not, so the one big pass is the reduction. Ties stay right: the first block
+that holds the max or min holds its first position, the last block its last one.
+"""
 
 from __future__ import annotations
 
@@ -7,104 +11,71 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dmlc.ir import Dim, DType, Graph, Node, Operation
-from dmlc.ir.dtype import i64
-from dmlc.ops.select import ArgAttributes
-from dmlc.passes.choose_lowering.plan import Sketch, Step, Term
-from dmlc.passes.choose_lowering.view import CACHED, View, after, spread, view_of
-from dmlc.targets.capabilities import Capabilities
+from dmlc.ir import Dim, DType, Node, Operation, Value, product
+from dmlc.ir.dtype import i32, i64
+from dmlc.ops.move import RESHAPE
+from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, ReduceAttributes
+from dmlc.ops.select import ARGMAX, ARGMIN, EXTREME_OF, ArgAttributes
+from dmlc.passes.choose_lowering.plan import Plan, plan
+from dmlc.passes.choose_lowering.view import View, divisor_near, view_of
+from dmlc.passes.expressions import Sketch, Term
+from dmlc.passes.lowering import Lowered
+from dmlc.passes.rewrite import Miss
 from dmlc.targets.needed_kernels import VALUE_FLOAT_FIRST
 
 #: More numbers than this are counted at run time rather than written into the model.
-_MOST_WRITTEN = 4096
-#: So many places that each element lies in a line of memory of its own.
-_FEW = 16
+MOST_WRITTEN = 4096
+#: The block of an axis that others lie behind: reductions over more are slowed down by the cache's ways.
+_STRIDED_BLOCK = 8
+#: Blocks that lie together have the square root of the axis, but so many elements where there are as many blocks.
+_ROW, _FEWEST = 64, 8
 
 
-def arg_of(node: Node) -> ArgAttributes:
-    return node.attributes_as(ArgAttributes)
-
-
-def arg_view(node: Node) -> View:
-    """Return the view of the operand that an argmax or argmin reduces."""
-    return view_of(node.graph, node, arg_of(node).axes)
-
-
-def home_of(capabilities: Capabilities, dtype: DType, *ops: Operation) -> DType | None:
+def _home(e: Sketch, dtype: DType, *ops: Operation) -> DType | None:
     """The first type that holds the values in the same order and for which all operations have a kernel."""
-    for candidate in (dtype, *VALUE_FLOAT_FIRST.get(dtype, ())):
-        if all(capabilities.has_kernel(op, candidate) for op in ops):
-            return candidate
-    return None
+    homes = (dtype, *VALUE_FLOAT_FIRST.get(dtype, ()))
+    return next((home for home in homes if all(e.target.has_kernel(op, home) for op in ops)), None)
 
 
-def may_be_empty(capabilities: Capabilities, graph: Graph, sizes: Sequence[Dim]) -> str | None:
+def may_be_empty(e: Sketch, sizes: Sequence[Dim]) -> Miss | None:
     """The reason against reshapes below opset 14, which cannot say a size of 0."""
-    if capabilities.opset >= 14 or all(graph.dims.interval(d)[0] > 0 for d in sizes):
+    if e.target.opset >= 14 or all(e.graph.dims.interval(d)[0] > 0 for d in sizes):
         return None
-    return "reshapes of sizes that may be 0 need opset 14"
+    return Miss("reshapes of sizes that may be 0 need opset 14")
 
 
-def frame_steps(node: Node, view: View) -> list[Step]:
-    """The reshapes to the segments and back from their index."""
-    dtype, merged = node.operand("x").type.dtype, node.operand("x").shape != view.sizes
-    return [Step("Reshape", dtype)] * (merged + (merged or not arg_of(node).keepdims))
-
-
-def cast_steps(dtype: DType, home: DType, count: int) -> list[Step]:
-    return [] if home is dtype else [Step("Cast", dtype, count, count, count)]
-
-
-def small_steps(count: int, size: int) -> list[Step]:
-    """Nodes of index arithmetic over that many elements."""
-    return [Step("Add", i64, size, size, size)] * count
-
-
-def search_steps(dtype: DType, view: View, shape: Sequence[int]) -> list[Step]:
-    """A search as it stands over the segments of a view: brought together by a transpose where others lie between."""
-    segments = [i for i in view.groups if shape[i] > 1] or list(view.groups[:1])
-    total = math.prod(shape)
-    length = math.prod([shape[i] for i in segments])
-    if any(shape[i] > 1 and not view.searched[i] for i in range(segments[0], segments[-1])):
-        run = shape[segments[-1]] if after(shape, segments[-1]) == 1 else 1
-        moved = Step("Transpose", dtype, total, total, run)
-        return [moved, Step("ArgMax", dtype, total, total // max(length, 1), length)]
-    merged = (*shape[: segments[0]], length, *shape[segments[-1] + 1 :])
-    kernel = spread("ArgMax", dtype, merged, segments[0])
-    return [Step(kernel, dtype, total, total // max(length, 1), length)]
-
-
-def gather_step(dtype: DType, table: int, places: int, count: int) -> Step:
-    """A gather of that many single elements out of a table, each from one of several places: neighbours lie together
-    where the places are few."""
-    large = table * dtype.numpy.itemsize > CACHED
-    far = "GatherElements far" if places > _FEW else "GatherElements near"
-    return Step(far if large else "GatherElements", dtype, count, count)
-
-
-def search(e: Sketch, node: Node, x: Term, axes: Sequence[int], *, keep: bool = True) -> Term:
+def _search(e: Sketch, node: Node, x: Term, axes: Sequence[int], *, keep: bool = True) -> Term:
     """The same search along some axes, with an index of i64."""
-    record = ArgAttributes(axes=tuple(axes), ties=arg_of(node).ties, dtype=i64, keepdims=keep)
-    return e(node.op, x, attributes=record)
+    ties = node.attributes_as(ArgAttributes).ties
+    return e(node.op, x, attributes=ArgAttributes(axes=tuple(axes), ties=ties, dtype=i64, keepdims=keep))
 
 
-def scaled(index: Term, factor: Dim) -> Term:
+def _scaled(index: Term, factor: Dim) -> Term:
     return index if factor == 1 else index * factor
 
 
-def along(e: Sketch, size: Dim, stride: Dim, place: int, rank: int) -> Term:
+def _joined(node: Node, block: Term, inside: Term, length: Dim) -> Term:
+    """The index of a place inside a block."""
+    index = _scaled(block, length) + inside
+    return index.reshape(node.result.shape).cast(node.attributes_as(ArgAttributes).dtype)
+
+
+# --- places
+
+
+def _along(e: Sketch, size: Dim, stride: Dim, place: int, rank: int) -> Term:
     """0, stride, 2*stride and so on along one axis of so many."""
-    if isinstance(size, int) and isinstance(stride, int) and size <= _MOST_WRITTEN:
-        return e.number(np.arange(size).reshape([-1 if i == place else 1 for i in range(rank)]) * stride, i64)
     shape = [size if i == place else 1 for i in range(rank)]
-    return scaled(e.iota(length=size, dtype=i64), stride).reshape(shape)
+    if isinstance(size, int) and isinstance(stride, int) and size <= MOST_WRITTEN:
+        return e.number(np.arange(size).reshape([int(str(d)) for d in shape]) * stride, i64)
+    return _scaled(e.iota(length=size, dtype=i64), stride).reshape(shape)
 
 
 def offsets(e: Sketch, sizes: Sequence[Dim], strides: Sequence[Dim], places: Sequence[int]) -> Term | None:
     """The sum over some axes of index times stride, broadcast over the others; None over no axes."""
     total: Term | None = None
     known = [s for i in places if isinstance(s := sizes[i], int)]
-    if len(known) == len(places) and math.prod(known) <= _MOST_WRITTEN and places:
+    if len(known) == len(places) and math.prod(known) <= MOST_WRITTEN and places:
         array = np.zeros([1] * len(sizes), np.int64)
         for i in places:
             step, size = strides[i], sizes[i]
@@ -112,7 +83,7 @@ def offsets(e: Sketch, sizes: Sequence[Dim], strides: Sequence[Dim], places: Seq
             array = array + (np.arange(size) * step).reshape([size if k == i else 1 for k in range(len(sizes))])
         return e.number(array, i64)
     for i in places:
-        part = along(e, sizes[i], strides[i], i, len(sizes))
+        part = _along(e, sizes[i], strides[i], i, len(sizes))
         total = part if total is None else total + part
     return total
 
@@ -122,11 +93,209 @@ def row_of(block: Term, sizes: Sequence[Dim], strides: Sequence[Dim]) -> Term:
 
     The index of axis j is ``q[j] - q[j-1]*size[j]`` for the quotients q, so that the sum needs one product for each.
     """
-    total = scaled(block, strides[-1])
+    total = _scaled(block, strides[-1])
     tail: Dim = 1
     for j in range(len(sizes) - 2, -1, -1):
         tail = tail * sizes[j + 1]
         factor = strides[j] - sizes[j + 1] * strides[j + 1]
         if factor != 0:
-            total = total + scaled(block if tail == 1 else block / tail, factor)
+            total = total + _scaled(block if tail == 1 else block / tail, factor)
     return total
+
+
+# --- blocks
+
+
+class Blocks:
+    """A view whose searched segments are those that choose a block, ``outer``, and those within one, ``inner``."""
+
+    __slots__ = ("inner", "outer", "view")
+
+    def __init__(self, view: View, inner: int) -> None:
+        self.view: View = view
+        self.outer: tuple[int, ...] = view.groups[:-inner]
+        self.inner: tuple[int, ...] = view.groups[-inner:]
+
+    @property
+    def before(self) -> tuple[int, ...]:
+        """The kept segments before the block."""
+        return tuple([i for i in self.view.kept if i < self.inner[0]])
+
+    @property
+    def length(self) -> Dim:
+        """The elements of a block."""
+        return product([self.view.sizes[i] for i in self.inner])
+
+    def extremes(self, e: Sketch, op: Operation, x: Term) -> Term:
+        """Return the max or min of each block. Segments inside a block keep size 1, so that axes do not shift."""
+        for i in reversed(self.inner):
+            x = e.reduced(op, x, [i], keepdims=len(self.inner) > 1)
+        return x
+
+
+def _divided(view: View, *, fine: bool) -> Blocks | Miss:
+    """The blocks: what comes after the first searched segment; a lone one is divided, and the last one if ``fine``."""
+    if len(view.groups) > 1 and not fine:
+        return Blocks(view, len(view.groups) - 1)
+    if fine and len(view.groups) == 1:
+        return Miss("the axes are adjacent")
+    segment = view.groups[-1]
+    size = view.sizes[segment]
+    if not isinstance(size, int):
+        return Miss("{0} is not known, so that it cannot be divided", (size,))
+    strided, root = segment < len(view.sizes) - 1, math.sqrt(size)
+    length = divisor_near(size, min(_STRIDED_BLOCK, root) if strided else max(root, min(_ROW, size / _FEWEST)))
+    if length in (1, size):
+        return Miss("{0} cannot be divided", (size,))
+    return Blocks(view.split(segment, size // length, length), 1)
+
+
+def _blocked(e: Sketch, node: Node, x: Term, *, fine: bool) -> Lowered:
+    blocks = _divided(view_of(e.graph, node, node.attributes_as(ArgAttributes).axes), fine=fine)
+    home = _home(e, x.dtype, node.op, EXTREME_OF[node.op])
+    if isinstance(blocks, Miss):
+        return blocks
+    if home is None:
+        return Miss("no reduction of {0} is right", (x.dtype,))
+    sizes, inner = blocks.view.sizes, blocks.inner
+    if not isinstance(blocks.length, int):
+        return Miss("the size of a block is not known")
+    if len(inner) == 1 and not all(isinstance(d, int) for d in sizes[1 : inner[0]]):
+        return Miss("the distance from block to block is not known")
+    if reason := may_be_empty(e, sizes):
+        return reason
+    x = x.cast(home).reshape(sizes)
+    best = blocks.extremes(e, EXTREME_OF[node.op], x)
+    block = _search(e, node, best, blocks.outer, keep=len(inner) > 1)
+    axes: tuple[int, ...]
+    in_rows = inner == (len(sizes) - 1,)  # a block is contiguous
+    if in_rows:
+        picked, axes = _rows(e, x, blocks, block), (len(blocks.before),)
+    elif len(inner) == 1:
+        block = block.reshape(_column_shape(blocks))
+        picked, axes = _columns(e, x, blocks, block), (1,)
+    else:
+        picked, axes = _elements(e, x, blocks, block), inner
+    return _joined(node, block, _search(e, node, picked, axes, keep=not in_rows), blocks.length)
+
+
+def _place(e: Sketch, blocks: Blocks, block: Term, behind: int) -> Term:
+    """Return the offsets of the selected blocks, in the shape of ``block``, counted in blocks.
+
+    ``block`` indexes the outer segments row-major, and has ``behind`` axes after those before the block.
+    """
+    sizes, end = blocks.view.sizes, blocks.inner[0]
+    strides = [product(sizes[i + 1 : end]) for i in range(end)]
+    place = row_of(block, [sizes[i] for i in blocks.outer], [strides[i] for i in blocks.outer])
+    kept = [sizes[i] for i in blocks.before]
+    own = offsets(e, [*kept, *[1] * behind], [*[strides[i] for i in blocks.before], *[0] * behind], range(len(kept)))
+    return place if own is None else place + own
+
+
+def _rows(e: Sketch, x: Term, blocks: Blocks, block: Term) -> Term:
+    """The chosen blocks, gathered as rows: ``block`` has the kept segments as its shape."""
+    flat = x.reshape((product(blocks.view.sizes[:-1]), blocks.view.sizes[-1]))
+    return e.gather(flat, _place(e, blocks, block, 0), axis=0, batch_axes=0)
+
+
+def _column_shape(blocks: Blocks) -> tuple[Dim, ...]:
+    """The kept segments before the block as one, one for the block, and those behind it as one."""
+    sizes, end = blocks.view.sizes, blocks.inner[0]
+    return product([sizes[i] for i in blocks.before]), 1, product(sizes[end + 1 :])
+
+
+def _columns(e: Sketch, x: Term, blocks: Blocks, block: Term) -> Term:
+    """The chosen blocks, gathered element by element along all that is before them as one axis."""
+    sizes, end = blocks.view.sizes, blocks.inner[0]
+    before, _, behind = _column_shape(blocks)
+    split = block.reshape([*[sizes[i] for i in blocks.before], 1, behind])
+    place = _narrow(_place(e, blocks, split, 2), product(sizes[:end])).reshape((before, 1, behind))
+    wide = e.expand(place, shape=(before, sizes[end], behind))
+    return e.gather_elements(x.reshape((product(sizes[:end]), sizes[end], behind)), wide, axis=0)
+
+
+def _narrow(place: Term, places: Dim) -> Term:
+    """A place as i32 where that surely holds it: an index for each element of a block is half as much to write."""
+    return place.cast(i32) if isinstance(places, int) and places <= i32.highest else place
+
+
+def _elements(e: Sketch, x: Term, blocks: Blocks, block: Term) -> Term:
+    """The chosen blocks of several segments, gathered element by element along the one outer segment."""
+    (outer,) = blocks.outer
+    sizes = blocks.view.sizes
+    shape = (*sizes[:outer], 1, *sizes[outer + 1 :])
+    return e.gather_elements(x, e.expand(_narrow(block, sizes[outer]), shape=shape), axis=outer)
+
+
+# --- the plans
+
+
+@plan(ARGMAX, ARGMIN, repeatable=True)
+def blocked_argmax(e: Sketch, node: Node, x: Term) -> Lowered:
+    """A big argmax or argmin finds the block with the winner by a reduction, then the index in that block."""
+    return _blocked(e, node, x, fine=False)
+
+
+@plan(ARGMAX, ARGMIN, repeatable=True)
+def fine_blocked_argmax(e: Sketch, node: Node, x: Term) -> Lowered:
+    """An argmax or argmin over axes that are not adjacent takes blocks along the last of them only."""
+    return _blocked(e, node, x, fine=True)
+
+
+@plan(ARGMAX, ARGMIN)
+def inner_first_argmax(e: Sketch, node: Node, x: Term) -> Lowered:
+    """An argmax or argmin over axes that are not adjacent reduces the inner ones first, then their winners."""
+    view, home = view_of(e.graph, node, node.attributes_as(ArgAttributes).axes), _home(e, x.dtype, node.op)
+    outer, *inner = view.groups
+    length = product([view.sizes[i] for i in inner])
+    if not inner:
+        return Miss("the axes are adjacent")
+    if not isinstance(length, int):
+        return Miss("the sizes of the inner axes are not known")
+    if home is None:
+        return Miss("winners of {0} cannot be compared", (x.dtype,))
+    if reason := may_be_empty(e, view.sizes):
+        return reason
+    x = x.cast(home).reshape(view.sizes)
+    reduces = len(inner) > 1 or e.target.has_kernel(EXTREME_OF[node.op], home)
+    inside = _search(e, node, x, inner, keep=not reduces)
+    best = x
+    if reduces:
+        for i in reversed(inner):
+            best = e.reduced(EXTREME_OF[node.op], best, [i], keepdims=False)
+    else:
+        best = e.gather_elements(x, inside, axis=inner[0])
+    block = _search(e, node, best, [outer])
+    return _joined(node, block, e.gather_elements(inside, block, axis=outer), length)
+
+
+@plan(REDUCE_MAX, REDUCE_MIN, looks_around=True)
+def max_of_blocks(e: Sketch, node: Node, x: Term) -> Lowered:
+    """A maximum over the axes of a blocked argmax becomes the maximum of its blocks' maxima."""
+    view = view_of(e.graph, node, node.attributes_as(ReduceAttributes).axes)
+    for blocks in (_divided(view, fine=False), _divided(view, fine=True)):
+        if isinstance(blocks, Blocks) and any(_reduces(user, node, blocks) for user in _users(x.value, blocks)):
+            # The reductions that the argmax has made are made again, and found to be the same by ``cse``.
+            best = blocks.extremes(e, node.op, x.reshape(blocks.view.sizes))
+            for i in reversed(blocks.outer):
+                best = e.reduced(node.op, best, [i])
+            return best.reshape(node.result.shape)
+    return Miss("no argmax over the same axes is made in blocks")
+
+
+def _users(x: Value, blocks: Blocks) -> list[Node]:
+    """The users of the operand in the shape of the blocks."""
+    if x.shape == blocks.view.sizes:
+        return x.users
+    views = [user.result for user in x.users if user.op is RESHAPE and user.result.shape == blocks.view.sizes]
+    return [user for view in views for user in view.users]
+
+
+def _reduces(user: Node, node: Node, blocks: Blocks) -> bool:
+    """Return whether the user is the reduction over the blocks that a lowered argmax or argmin made."""
+    made = any(one.name in user.history.rules for one in (blocked_argmax, fine_blocked_argmax))
+    record = ReduceAttributes(axes=blocks.inner[-1:], keepdims=len(blocks.inner) > 1)
+    return made and user.op is node.op and user.attributes == record
+
+
+PLANS: tuple[type[Plan], ...] = (blocked_argmax, fine_blocked_argmax, inner_first_argmax)

@@ -5,48 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from dmlc.passes.fold_constants.arithmetic import (
-    CastChain,
-    CastOfFill,
-    ChoiceByProducts,
-    DifferentTruths,
-    Idempotent,
-    Inverse,
-    KnownChoice,
-    KnownTruth,
-    NeutralOperand,
-    ProductWithZero,
-    SameCast,
-    ScalesOfProduct,
-    SignIntoFactor,
-    SwappedChoice,
-)
+from dmlc.passes.fold_constants import arithmetic, layouts
 from dmlc.passes.fold_constants.around_elementwise import AroundElementwise
-from dmlc.passes.fold_constants.bounds import BoundsInARow, DecidedComparison, WithinBounds
+from dmlc.passes.fold_constants.bounds import DecidedComparison, WithinBounds, bounds_in_a_row
 from dmlc.passes.fold_constants.branches import InlineBranch
 from dmlc.passes.fold_constants.evaluate import Evaluate, FillScalar
-from dmlc.passes.fold_constants.layouts import (
-    ConcatChain,
-    DropExpand,
-    DropFill,
-    ReshapeChain,
-    SliceChain,
-    SplitOffNothing,
-    StandStill,
-    TransposeChain,
-    TransposeOfBlocks,
-    TransposeOfOnes,
-)
+from dmlc.passes.fold_constants.layouts import MOVE_RULES
 from dmlc.passes.fold_constants.opaque import KnownSize, ReadAgain
 from dmlc.passes.fold_constants.recurrent import ZeroInitialState
-from dmlc.passes.fold_constants.regrouped import ConcatOfPlaces, MatmulBetweenReshapes, OnesAroundTranspose
+from dmlc.passes.fold_constants.regrouped import concat_of_places, matmul_between_reshapes, ones_around_transpose
 from dmlc.passes.fold_constants.scans import RunsTogether
 from dmlc.passes.fold_constants.sequences import KnownSequence
-from dmlc.passes.fold_constants.sunk_transposes import (
-    TransposesAroundReshape,
-    TransposesAroundSlice,
-    TransposesTogether,
-)
+from dmlc.passes.fold_constants.sunk_transposes import RULES as SUNK_TRANSPOSES
 from dmlc.passes.manager import REASSOCIATES, PassContext
 from dmlc.passes.rewrite import RewritePass, Rule
 
@@ -67,43 +37,26 @@ class FoldConstants(RewritePass, frozen=True):
         return [
             Evaluate,
             FillScalar,
-            NeutralOperand,
-            ProductWithZero,
-            KnownTruth,
-            KnownChoice,
-            SwappedChoice,
-            DifferentTruths,
-            ChoiceByProducts,
-            SameCast,
-            CastChain,
-            CastOfFill,
-            Inverse,
-            Idempotent,
+            *arithmetic.RULES,
             WithinBounds,
             DecidedComparison,
-            BoundsInARow,
-            SignIntoFactor,
-            ScalesOfProduct,
+            bounds_in_a_row,
+            arithmetic.sign_into_factor,
+            arithmetic.scales_of_product,
             InlineBranch,
             RunsTogether,
             KnownSequence,
             ZeroInitialState,
-            DropExpand,
-            DropFill,
+            layouts.drop_expand,
+            layouts.drop_fill,
             ReadAgain,
             KnownSize,
             *MOVE_RULES,
-            SliceChain,
-            ConcatChain,
-            ConcatOfPlaces,
+            layouts.slice_chain,
+            layouts.concat_chain,
+            concat_of_places,
             AroundElementwise,
-            OnesAroundTranspose,
-            TransposesAroundReshape,
-            TransposesAroundSlice,
-            TransposesTogether,
-            MatmulBetweenReshapes,
+            ones_around_transpose,
+            *SUNK_TRANSPOSES,
+            matmul_between_reshapes,
         ]
-
-
-#: The moves alone, for passes whose new reshapes and transposes may meet others of the program.
-MOVE_RULES = (StandStill, SplitOffNothing, ReshapeChain, TransposeChain, TransposeOfOnes, TransposeOfBlocks)

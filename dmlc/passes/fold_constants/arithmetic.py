@@ -6,13 +6,14 @@ All are exact but one: ``x + 0.0`` and ``x - -0.0`` of floats make +0 of -0, so 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from itertools import islice
-from typing import Any, ClassVar, TypeAlias
+from collections.abc import Iterator
+from itertools import islice, product
+from typing import Any, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 
-from dmlc.ir import DType, Graph, Node, Operation, Tensor, Value
+from dmlc.ir import DType, Graph, Node, Tensor, Value
 from dmlc.ir.dtype import bool_
 from dmlc.ops.binary import ADD, AND, DIV, EQUAL, MUL, NOT_EQUAL, OR, POW, SUB, XOR
 from dmlc.ops.choose import CAST, WHERE, CastAttributes
@@ -20,68 +21,50 @@ from dmlc.ops.constant import CONSTANT, constant_of
 from dmlc.ops.elementwise import ABS, CEIL, FLOOR, NEG, NOT, RELU, ROUND, SIGN
 from dmlc.ops.index import FULL, FullAttributes
 from dmlc.ops.matmul import MATMUL
-from dmlc.ops.move import CONCAT, EXPAND, ConcatAttributes, ExpandAttributes
+from dmlc.ops.move import CONCAT, ConcatAttributes
+from dmlc.passes.expressions import Sketch, Term
+from dmlc.passes.lowering import KEEP, Lowered, LoweredNode, NodeRule, simplifies, taken_elsewhere
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
 from dmlc.passes.patterns import both_ways, made_by, scaled_of
-from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, consumed_elsewhere, used_elsewhere
+from dmlc.passes.rewrite import Miss, used_elsewhere
 
 #: A larger constant is not searched for ones or zeros.
 _MOST_ELEMENTS = 2**20
 
 
-class ReplacedMatch(Match, eq=False, kw_only=True):
-    """The value that stands for the root's result already."""
-
-    value: Value
+#: Operations that make a tensor of one number.
+_NUMBERS = (CONSTANT, FULL)
 
 
-class _Replace(Rule[ReplacedMatch]):
-    def describe(self, match: ReplacedMatch) -> str:
-        return f"{match.root.op.name} that changes nothing"
-
-    def build(self, match: ReplacedMatch, rewriter: Rewriter) -> Sequence[Value]:
-        return [match.value]
+def _changes_nothing(rule: Any, match: LoweredNode) -> str:
+    return f"{match.root.op.name} that changes nothing"
 
 
-class NeutralOperand(_Replace):
+def _class_of_neutral(rule: Any, match: LoweredNode, graph: Graph, context: PassContext) -> str:
+    root, (value,) = match.root, match.values
+    if root.op not in (ADD, SUB) or not root.result.type.dtype.is_float:
+        return EXACT
+    data = constant_of(root.operand("b") if value is root.operand("a") else root.operand("a"))
+    assert data is not None
+    return EXACT if bool((np.signbit(data.array) == (root.op is ADD)).all()) else REASSOCIATES
+
+
+@simplifies(MUL, DIV, POW, ADD, SUB, fed_by=_NUMBERS, gives=_class_of_neutral, describe=_changes_nothing)
+def neutral_operand(e: Sketch, node: Node, a: Term, b: Term) -> Lowered:
     """``x * 1``, ``x / 1``, ``x ** 1``, ``x - 0`` and ``x + 0`` become ``x``.
 
     ``exact``, but for ``x + 0.0`` and ``x - -0.0`` of floats, which make +0 of -0: these are ``reassociates``.
     """
-
-    name = "neutral-operand"
-    roots: ClassVar[tuple[Operation, ...]] = (MUL, DIV, POW, ADD, SUB)
-    fed_by: ClassVar[Collection[Operation]] = (CONSTANT, FULL)
-
-    def match(self, node: Node, graph: Graph) -> ReplacedMatch | None:
-        left, right = node.operand("a"), node.operand("b")
-        if _is_neutral(node.op, right) and left.type == node.result.type:
-            return ReplacedMatch(node, value=left)
-        if node.op in _COMMUTATIVE and _is_neutral(node.op, left) and right.type == node.result.type:
-            return ReplacedMatch(node, value=right)
-        return None
-
-    def class_of(self, match: ReplacedMatch, graph: Graph, context: PassContext) -> str:
-        op, value = match.root.op, match.value
-        if op not in (ADD, SUB) or not match.root.result.type.dtype.is_float:
-            return EXACT
-        other = match.root.operand("b") if value is match.root.operand("a") else match.root.operand("a")
-        data = constant_of(other)
-        assert data is not None
-        return EXACT if bool((np.signbit(data.array) == (op is ADD)).all()) else REASSOCIATES
+    neutral = 0 if node.op in (ADD, SUB) else 1
+    if a.type == node.result.type and _is_all(b.value, neutral):
+        return a
+    return b if node.op in (MUL, ADD) and b.type == node.result.type and _is_all(a.value, neutral) else KEEP
 
 
-_COMMUTATIVE = frozenset((MUL, ADD))
-
-
-def _is_neutral(op: Operation, value: Value) -> bool:
-    return _is_all(value, 0 if op is ADD or op is SUB else 1)
-
-
-def _is_all(value: Value | None, wanted: int) -> bool:
+def _is_all(value: Value, wanted: int) -> bool:
     """Return whether a value is that number alone: a constant, or integers that are filled in."""
     filled = made_by(value, FULL)
-    if value is not None and filled is not None and value.type.dtype.is_integer:
+    if filled is not None and value.type.dtype.is_integer:
         return filled.attributes_as(FullAttributes).value == wanted
     data = constant_of(value)
     if data is None or not 0 < data.array.size <= _MOST_ELEMENTS:
@@ -90,79 +73,41 @@ def _is_all(value: Value | None, wanted: int) -> bool:
     return array.item(0) == wanted and bool((array == wanted).all())  # the first mostly decides
 
 
-class ProductWithZero(Rule[Match]):
+@simplifies(MUL, fed_by=_NUMBERS)
+def product_with_zero(e: Sketch, node: Node, a: Term, b: Term) -> Lowered:
     """``x * 0`` of integers becomes 0. ``exact``: of floats it may be NaN."""
-
-    name = "product-with-zero"
-    roots: ClassVar[tuple[Operation, ...]] = (MUL,)
-    fed_by: ClassVar[Collection[Operation]] = (CONSTANT, FULL)
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        is_known = node.result.type.dtype.is_integer and node.result.type.is_static
-        return Match(node) if is_known and any(_is_all(value, 0) for value in node.operands) else None
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        kind = match.root.result.type
-        return [rewriter.add(FULL, [], FullAttributes(shape=kind.shape, value=0, dtype=kind.dtype))]
+    kind = node.result.type
+    is_known = kind.dtype.is_integer and kind.is_static and any(_is_all(x.value, 0) for x in (a, b))
+    return e.full(shape=kind.shape, value=0, dtype=kind.dtype) if is_known else KEEP
 
 
-class KnownTruth(Rule[Match]):
+@simplifies(EQUAL, NOT_EQUAL, XOR, AND, OR, fed_by=_NUMBERS)
+def known_truth(e: Sketch, node: Node, a: Term, b: Term) -> Lowered:
     """A comparison or connective of truths with a constant becomes the truth, its negation, or the constant."""
-
-    name = "known-truth"
-    roots: ClassVar[tuple[Operation, ...]] = (EQUAL, NOT_EQUAL, XOR, AND, OR)
-    fed_by: ClassVar[Collection[Operation]] = (CONSTANT, FULL)
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        return Match(node) if _truth(node) is not None else None
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        found = _truth(match.root)
-        assert found is not None
-        value, is_kept = found
-        return [value if is_kept else rewriter.add(NOT, [value])]
-
-
-def _truth(node: Node) -> tuple[Value, bool] | None:
-    """The value that the node gives, and whether as it is or negated."""
-    for known, value in (node.operands, reversed(node.operands)):
-        if known is None or value is None or known.type.dtype is not bool_:
-            continue
-        truth = _truth_everywhere(known)
+    for known, value in ((a, b), (b, a)):
+        truth = _truth_everywhere(known.value) if known.dtype is bool_ else None
         if truth is None:
             continue
         decides = (node.op is AND and not truth) or (node.op is OR and truth)
         chosen = known if decides else value
         if chosen.type == node.result.type:
-            return chosen, decides or node.op in (AND, OR) or truth == (node.op is EQUAL)
-    return None
+            return chosen if decides or node.op in (AND, OR) or truth == (node.op is EQUAL) else ~chosen
+    return KEEP
 
 
-class KnownChoice(Rule[ReplacedMatch]):
+@simplifies(WHERE, fed_by=_NUMBERS)
+def known_choice(e: Sketch, node: Node, cond: Term, true: Term, false: Term) -> Lowered:
     """``where`` with a condition that is true everywhere, or false everywhere, becomes the operand that it chooses.
 
     ``exact``. Only where that operand has the shape of the result, or where an expand to known sizes gives it.
     """
-
-    name = "known-choice"
-    roots: ClassVar[tuple[Operation, ...]] = (WHERE,)
-    fed_by: ClassVar[Collection[Operation]] = (CONSTANT, FULL)
-
-    def match(self, node: Node, graph: Graph) -> ReplacedMatch | None:
-        truth = _truth_everywhere(node.operand("cond"))
-        return None if truth is None else ReplacedMatch(node, value=node.operand(1 if truth else 2))
-
-    def check(self, match: ReplacedMatch, graph: Graph) -> Miss | None:
-        result = match.root.result
-        if match.value.type == result.type or result.type.is_static:
-            return None
-        return Miss("{0} has another shape than {1}, whose sizes are open", (match.value, result), result)
-
-    def build(self, match: ReplacedMatch, rewriter: Rewriter) -> Sequence[Value]:
-        shape = match.root.result.shape
-        if match.value.shape == shape:
-            return [match.value]
-        return [rewriter.add(EXPAND, [match.value], ExpandAttributes(shape=shape))]
+    truth, result = _truth_everywhere(cond.value), node.result
+    if truth is None:
+        return KEEP
+    chosen = true if truth else false
+    if chosen.type != result.type and not result.type.is_static:
+        return Miss("{0} has another shape than {1}, whose sizes are open", (chosen.value, result), result)
+    return chosen if chosen.shape == result.shape else e.expand(chosen, shape=result.shape)
 
 
 def _truth_everywhere(value: Value) -> bool | None:
@@ -176,59 +121,30 @@ def _truth_everywhere(value: Value) -> bool | None:
     return None if filled is None else bool(filled.attributes_as(FullAttributes).value)
 
 
-class SwappedChoice(Rule[Match]):
+@simplifies(WHERE, fed_by=(NOT,))
+def swapped_choice(e: Sketch, node: Node, cond: Term, true: Term, false: Term) -> Lowered:
     """``where(not c, a, b)`` becomes ``where(c, b, a)``. ``exact``."""
-
-    name = "swapped-choice"
-    roots: ClassVar[tuple[Operation, ...]] = (WHERE,)
-    fed_by: ClassVar[Collection[Operation]] = (NOT,)
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        before = made_by(node.operand("cond"), NOT)
-        return None if before is None else Match(node, (before,))
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        (before,), (_, true, false) = match.consumed, match.root.operands
-        return [rewriter.add(WHERE, [before.operand("x"), false, true])]
+    negation = e.made_by(cond, NOT)
+    return KEEP if negation is None else e.where(negation.operand("x"), false, true)
 
 
-class _ChoiceMatch(Match, eq=False, kw_only=True):
-    """The operands of the ``where``."""
-
-    cond: Value
-    true: Value
-    false: Value
-
-
-class ChoiceByProducts(Rule[_ChoiceMatch]):
+@simplifies(ADD, fed_by=(MUL,))
+def choice_by_products(e: Sketch, node: Node, a: Term, b: Term) -> Lowered:
     """``cast(c) * a + cast(!c) * b`` of integers becomes ``where(c, a, b)``.
 
     ``exact``. An embedding of Keras counts negative indices from the end so, once tf2onnx has written it.
     """
-
-    name = "choice-by-products"
-    roots: ClassVar[tuple[Operation, ...]] = (ADD,)
-    fed_by: ClassVar[Collection[Operation]] = (MUL,)
-
-    def match(self, node: Node, graph: Graph) -> _ChoiceMatch | None:
-        first, second = (made_by(value, MUL) for value in node.operands)
-        if first is None or second is None or not node.result.type.dtype.is_integer:
-            return None
-        for left, right in ((first, second), (second, first)):
-            for cond, true in _gated(left):
-                for other, false in _gated(right):
-                    negation = made_by(other, NOT)
-                    if negation is not None and negation.operand("x") is cond:
-                        return _ChoiceMatch(node, (first, second), cond=cond, true=true, false=false)
-        return None
-
-    def check(self, match: _ChoiceMatch, graph: Graph) -> Miss | None:
-        if not self.capabilities.takes("Where", match.root.result.type.dtype):
-            return Miss("the target has no kernel of Where for {0}", (match.root.result.type.dtype,))
-        return consumed_elsewhere(match)
-
-    def build(self, match: _ChoiceMatch, rewriter: Rewriter) -> Sequence[Value]:
-        return [rewriter.add(WHERE, [match.cond, match.true, match.false])]
+    first, second, dtype = e.made_by(a, MUL), e.made_by(b, MUL), node.result.type.dtype
+    if first is None or second is None or not dtype.is_integer:
+        return KEEP
+    for left, right in ((first, second), (second, first)):
+        for (cond, true), (other, false) in product(_gated(left), _gated(right)):
+            negation = made_by(other, NOT)
+            if negation is not None and negation.operand("x") is cond:
+                if not e.target.takes("Where", dtype):
+                    return Miss("the target has no kernel of Where for {0}", (dtype,))
+                return used_elsewhere(a.value) or used_elsewhere(b.value) or e.where(cond, true, false)
+    return KEEP
 
 
 def _gated(product: Node) -> Iterator[tuple[Value, Value]]:
@@ -239,89 +155,52 @@ def _gated(product: Node) -> Iterator[tuple[Value, Value]]:
             yield cast.operand("x"), number
 
 
-class DifferentTruths(Rule[Match]):
+@simplifies(NOT_EQUAL)
+def different_truths(e: Sketch, node: Node, a: Term, b: Term) -> Lowered:
     """``a != b`` of truths becomes ``a ^ b``, which is one operator in ONNX where the comparison is two."""
-
-    name = "different-truths"
-    roots: ClassVar[tuple[Operation, ...]] = (NOT_EQUAL,)
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        return Match(node) if node.operand("a").type.dtype is bool_ else None
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        return [rewriter.add(XOR, [match.root.operand("a"), match.root.operand("b")])]
+    return a ^ b if a.dtype is bool_ else KEEP
 
 
-class SameCast(_Replace):
+@simplifies(CAST, describe=_changes_nothing)
+def cast_to_same(e: Sketch, node: Node, x: Term) -> Lowered:
     """A cast to the dtype that is there becomes its operand."""
-
-    name = "cast-to-same"
-    roots: ClassVar[tuple[Operation, ...]] = (CAST,)
-
-    def match(self, node: Node, graph: Graph) -> ReplacedMatch | None:
-        x = node.operand("x")
-        return ReplacedMatch(node, value=x) if x.type.dtype is node.attributes_as(CastAttributes).to else None
+    return x if x.dtype is node.attributes_as(CastAttributes).to else KEEP
 
 
-class CastOfFill(Rule[Match]):
+@simplifies(CAST, fed_by=(FULL,))
+def cast_of_fill(e: Sketch, node: Node, x: Term) -> Lowered:
     """A cast of a tensor that is filled with a truth or an integer fills it with the number. ``exact``."""
-
-    name = "cast-of-fill"
-    roots: ClassVar[tuple[Operation, ...]] = (CAST,)
-    fed_by: ClassVar[Collection[Operation]] = (FULL,)
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        filled = made_by(node.operand("x"), FULL)
-        is_known = filled is not None and isinstance(filled.attributes_as(FullAttributes).value, (bool, int))
-        return Match(node) if is_known and not node.operand("x").type.dtype.is_float else None
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        return [rewriter.cast(match.root.operand("x"), match.root.result.type.dtype)]
+    filled = made_by(x.value, FULL)
+    is_known = filled is not None and isinstance(filled.attributes_as(FullAttributes).value, (bool, int))
+    return x.cast(node.result.type.dtype) if is_known and not x.dtype.is_float else KEEP
 
 
-class Inverse(_Replace):
+@simplifies(NEG, NOT, fed_by=(NEG, NOT), describe=_changes_nothing)
+def double_inverse(e: Sketch, node: Node, x: Term) -> Lowered:
     """``-(-x)`` and ``!!x`` become ``x``."""
-
-    name = "double-inverse"
-    roots: ClassVar[tuple[Operation, ...]] = (NEG, NOT)
-    fed_by: ClassVar[Collection[Operation]] = (NEG, NOT)
-
-    def match(self, node: Node, graph: Graph) -> ReplacedMatch | None:
-        inner = node.operand("x").producer
-        return ReplacedMatch(node, value=inner.operand("x")) if inner is not None and inner.op is node.op else None
+    inner = made_by(x.value, node.op)
+    return KEEP if inner is None else inner.operand("x")
 
 
-class Idempotent(_Replace):
+_ONCE = (ABS, RELU, FLOOR, CEIL, ROUND, SIGN)
+
+
+@simplifies(*_ONCE, fed_by=_ONCE, describe=_changes_nothing)
+def idempotent(e: Sketch, node: Node, x: Term) -> Lowered:
     """``abs(abs(x))`` and the like become ``abs(x)``: the second does nothing."""
-
-    name = "idempotent"
-    roots: ClassVar[tuple[Operation, ...]] = (ABS, RELU, FLOOR, CEIL, ROUND, SIGN)
-    fed_by: ClassVar[Collection[Operation]] = (ABS, RELU, FLOOR, CEIL, ROUND, SIGN)
-
-    def match(self, node: Node, graph: Graph) -> ReplacedMatch | None:
-        inner = node.operand("x").producer
-        return ReplacedMatch(node, value=inner.result) if inner is not None and inner.op is node.op else None
+    return x if made_by(x.value, node.op) else KEEP
 
 
-class CastChain(Rule[Match]):
+@simplifies(CAST, fed_by=(CAST,))
+def cast_chain(e: Sketch, node: Node, x: Term) -> Lowered:
     """``cast(cast(x, to=A), to=B)`` becomes ``cast(x, to=B)`` where A holds every value of x, or where all wraps."""
-
-    name = "cast-chain"
-    roots: ClassVar[tuple[Operation, ...]] = (CAST,)
-    fed_by: ClassVar[Collection[Operation]] = (CAST,)
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        inner = node.operand("x").producer
-        if inner is None or inner.op is not CAST:
-            return None
-        source, middle, to = inner.operand("x").type.dtype, inner.result.type.dtype, node.result.type.dtype
-        return Match(node, (inner,)) if middle.holds(source) or _wraps(source, middle, to) else None
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        (inner,) = match.consumed
-        record: Any = match.root.attributes
-        x = inner.operand("x")
-        return [x if x.type.dtype is record.to else rewriter.add(CAST, [x], record)]
+    inner, to = e.made_by(x, CAST), node.result.type.dtype
+    if inner is None:
+        return KEEP
+    first = e.of(inner.operand("x"))
+    if not x.dtype.holds(first.dtype) and not _wraps(first.dtype, x.dtype, to):
+        return KEEP
+    return first if first.dtype is to else e(CAST, first, attributes=node.attributes)
 
 
 def _wraps(source: DType, middle: DType, to: DType) -> bool:
@@ -336,110 +215,87 @@ _MOST_FACTORS = 1 << 22
 _MOST_USERS = 64
 
 
-class _SignMatch(Match, eq=False, kw_only=True):
+class _Signed(Struct, frozen=True):
     """A product of a concat with negated parts and a factor. ``signs`` are those along axis ``axis`` of the factor."""
 
-    concat: Value
+    concat: Node
     factor: Value
     signs: tuple[int, ...]
     axis: int
 
+    @property
+    def parts(self) -> list[Node]:
+        """The negations."""
+        return [part for operand in self.concat.operands if (part := made_by(operand, NEG)) is not None]
 
-class SignIntoFactor(Rule[_SignMatch]):
+    def numbers(self) -> _Array:
+        """The signs as numbers of the factor's dtype, with as many axes behind them as the factor has."""
+        shape = (len(self.signs), *[1] * (self.factor.type.rank - 1 - self.axis))
+        return np.asarray(self.signs, self.factor.type.dtype.numpy).reshape(shape)
+
+
+@simplifies(MUL, fed_by=(CONCAT,), describe=lambda rule, match: "the negation of parts of a concat, into the factor")
+def sign_into_factor(e: Sketch, node: Node, a: Term, b: Term) -> Lowered:
     """``concat(-a, b) * t`` becomes ``concat(a, b) * u``, where u is t with the signs of the parts.
 
     ``exact``: a product's sign is the product of the signs. Rotary embeddings rotate both query and key by one table.
     So the negation is computed once for all of them, or not at all if the table is a constant.
     """
-
-    name = "sign-into-factor"
-    roots: ClassVar[tuple[Operation, ...]] = (MUL,)
-    fed_by: ClassVar[Collection[Operation]] = (CONCAT,)
-
-    def match(self, node: Node, graph: Graph) -> _SignMatch | None:
-        return _match(node)
-
-    def check(self, match: _SignMatch, graph: Graph) -> Miss | None:
-        for node in match.consumed:
-            if (miss := used_elsewhere(node.result)) is not None:
-                return miss
-        tensor = constant_of(match.factor)
-        if tensor is not None:
-            if tensor.size > _MOST_FACTORS:
-                return Miss("the constant has {0} elements", (tensor.size,), match.factor)
-            return None
-        if not any(_shares(user, match) for user in islice(match.factor.users, _MOST_USERS)):
-            return Miss(
-                "no other product shares the factor: its signs cost all that it saves", (), match.factor, saves=0
-            )
-        return None
-
-    def describe(self, match: _SignMatch) -> str:
-        return "the negation of parts of a concat, into the factor"
-
-    def build(self, match: _SignMatch, rewriter: Rewriter) -> Sequence[Value]:
-        concat, factor = match.concat, match.factor
-        assert concat.producer is not None
-        parts = [part.operand("x") if (part := made_by(v, NEG)) else v for v in concat.producer.operands]
-        joined = rewriter.add(CONCAT, parts, concat.producer.attributes_as(ConcatAttributes))
-        tensor, signs = constant_of(factor), _signs(match, factor)
-        if tensor is not None:
-            turned = rewriter.constant(tensor.array * signs)
-        else:
-            turned = rewriter.add(MUL, [factor, rewriter.constant(signs)])
-        ours = match.root.operand("a") is concat
-        return [rewriter.add(MUL, [joined, turned] if ours else [turned, joined])]
+    found = _signed(node)
+    if found is None:
+        return KEEP
+    concat, factor, tensor = found.concat, e.of(found.factor), constant_of(found.factor)
+    e.taken += [concat, *found.parts]
+    if reason := taken_elsewhere(e):
+        return reason
+    if tensor is not None and tensor.size > _MOST_FACTORS:
+        return Miss("the constant has {0} elements", (tensor.size,), found.factor)
+    if tensor is None and not any(_shares(user, node, found) for user in islice(found.factor.users, _MOST_USERS)):
+        return Miss("no other product shares the factor: its signs cost all that it saves", (), found.factor, saves=0)
+    parts = [part.operand("x") if (part := made_by(v, NEG)) else v for v in concat.operands]
+    joined = e(CONCAT, *parts, attributes=concat.attributes)
+    turned = factor * found.numbers() if tensor is None else e.number(tensor.array * found.numbers(), factor.dtype)
+    return joined * turned if a.value is concat.result else turned * joined
 
 
-def _match(node: Node) -> _SignMatch | None:
+def _signed(node: Node) -> _Signed | None:
     if not node.result.type.dtype.is_float:
         return None
     for value, factor in both_ways(node):
         concat = made_by(value, CONCAT)
         if concat is None:
             continue
-        negated = [part for operand in concat.operands if (part := made_by(operand, NEG)) is not None]
-        axis = concat.attributes_as(ConcatAttributes).axis + factor.type.rank - value.type.rank
-        size = value.shape[concat.attributes_as(ConcatAttributes).axis]
-        if not negated or axis < 0 or not isinstance(size, int) or factor.shape[axis] != size:
+        place = concat.attributes_as(ConcatAttributes).axis
+        axis, size = place + factor.type.rank - value.type.rank, value.shape[place]
+        if axis < 0 or not isinstance(size, int) or factor.shape[axis] != size:
             continue
-        signs = _signs_of(concat)
-        if signs is not None:
-            return _SignMatch(
-                node, (concat, *dict.fromkeys(negated)), concat=value, factor=factor, signs=signs, axis=axis
-            )
+        signs = _signs_of(concat, place)
+        if signs is not None and min(signs, default=1) < 0:
+            return _Signed(concat, factor, signs, axis)
     return None
 
 
-def _signs_of(concat: Node) -> tuple[int, ...] | None:
+def _signs_of(concat: Node, axis: int) -> tuple[int, ...] | None:
     """The sign of each place along the axis; None where a part's size is open."""
-    axis = concat.attributes_as(ConcatAttributes).axis
     out: list[int] = []
     for part in concat.operands:
-        assert part is not None
-        size = part.shape[axis]
+        size = None if part is None else part.shape[axis]
         if not isinstance(size, int):
             return None
         out += [1 if made_by(part, NEG) is None else -1] * size
     return tuple(out)
 
 
-def _signs(match: _SignMatch, factor: Value) -> _Array:
-    """The signs as numbers of the factor's dtype, with as many axes behind them as the factor has."""
-    shape = (len(match.signs), *[1] * (factor.type.rank - 1 - match.axis))
-    return np.asarray(match.signs, factor.type.dtype.numpy).reshape(shape)
-
-
-def _shares(user: Node, match: _SignMatch) -> bool:
+def _shares(user: Node, root: Node, found: _Signed) -> bool:
     """Return whether a user of the factor is another such product, or the factor with these signs already."""
-    if user is match.root or user.op is not MUL:
+    if user is root or user.op is not MUL:
         return False
-    other = _match(user)
+    other = _signed(user)
     if other is not None:
-        alike = other.factor is match.factor and other.signs == match.signs and other.axis == match.axis
-        return alike and all(node.result.is_used_once for node in other.consumed)
+        alike = other.factor is found.factor and other.signs == found.signs and other.axis == found.axis
+        return alike and all(node.result.is_used_once for node in (other.concat, *other.parts))
     return any(
-        value is match.factor and (tensor := constant_of(signs)) is not None and _is_same(tensor, _signs(match, value))
+        value is found.factor and (tensor := constant_of(signs)) is not None and _is_same(tensor, found.numbers())
         for value, signs in both_ways(user)
     )
 
@@ -448,38 +304,34 @@ def _is_same(tensor: Tensor, array: _Array) -> bool:
     return tensor.array.shape == array.shape and bool((tensor.array == array).all())
 
 
-class _ScalesMatch(Match, eq=False, kw_only=True):
-    """``operands`` are the product's without their scales, ``scale`` is the product of these."""
-
-    operands: tuple[Value, Value]
-    scale: np.ndarray[Any, Any]
-
-
-class ScalesOfProduct(Rule[_ScalesMatch]):
+@simplifies(MATMUL, fed_by=(MUL, DIV), gives=REASSOCIATES)
+def scales_of_product(e: Sketch, node: Node, a: Term, b: Term) -> Lowered:
     """``matmul(a * s, b * t)`` with numbers ``s`` and ``t`` becomes ``matmul(a * (s * t), b)``; quotients count too.
 
     ``reassociates``. PyTorch scales the queries and the keys of attention by the root of the scale each.
     """
+    left, right = scaled_of(a.value), scaled_of(b.value)
+    if left is None or right is None:
+        return KEEP
+    e.taken += [left.node, right.node]
+    with np.errstate(all="ignore"):
+        scale = np.asarray(left.factor * right.factor).astype(a.dtype.numpy)
+    if not np.finfo(scale.dtype).tiny <= abs(scale) < np.inf:
+        return Miss("the product of both scales leaves the range of {0}", (a.dtype,))
+    return taken_elsewhere(e) or e.matmul(e.of(left.x) * scale, right.x)
 
-    name = "scales-of-product"
-    roots: ClassVar[tuple[Operation, ...]] = (MATMUL,)
-    fed_by: ClassVar[Collection[Operation]] = (MUL, DIV)
-    rewrite_class = REASSOCIATES
 
-    def match(self, node: Node, graph: Graph) -> _ScalesMatch | None:
-        left, right = scaled_of(node.operand("a")), scaled_of(node.operand("b"))
-        if left is None or right is None:
-            return None
-        with np.errstate(all="ignore"):
-            scale = np.asarray(left.factor * right.factor).astype(node.result.type.dtype.numpy)
-        return _ScalesMatch(node, (left.node, right.node), operands=(left.x, right.x), scale=scale)
-
-    def check(self, match: _ScalesMatch, graph: Graph) -> Miss | None:
-        if not np.finfo(match.scale.dtype).tiny <= abs(match.scale) < np.inf:
-            return Miss("the product of both scales leaves the range of {0}", (match.root.result.type.dtype,))
-        return used_elsewhere(match.consumed[0].result) or used_elsewhere(match.consumed[1].result)
-
-    def build(self, match: _ScalesMatch, rewriter: Rewriter) -> Sequence[Value]:
-        left, right = match.operands
-        scaled = rewriter.add(MUL, [left, rewriter.constant(match.scale)])
-        return [rewriter.add(MATMUL, [scaled, right])]
+RULES: tuple[type[NodeRule], ...] = (
+    neutral_operand,
+    product_with_zero,
+    known_truth,
+    known_choice,
+    swapped_choice,
+    different_truths,
+    choice_by_products,
+    cast_to_same,
+    cast_chain,
+    cast_of_fill,
+    double_inverse,
+    idempotent,
+)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from typing import ClassVar
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
 
 from dmlc.ir import Graph, Node, Operation, Value
 from dmlc.ops.binary import ADD, DIV, EQUAL, GREATER, GREATER_EQUAL, LESS, LESS_EQUAL, MAX, MIN, SUB
-from dmlc.ops.choose import CLIP, ClipAttributes
+from dmlc.ops.choose import CLIP
 from dmlc.ops.constant import constant_of
 from dmlc.ops.elementwise import ABS, NEG, RELU
 from dmlc.ops.index import FULL, FullAttributes
+from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.intervals import INF, Interval, Intervals, clip_bounds, of_dtype
+from dmlc.passes.lowering import KEEP, Lowered, LoweredNode, simplifies
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import both_ways, broadcasts, scalar_of
-from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, consumed_elsewhere
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 
 #: Bounds are f64, which hold no larger integers exactly.
 _MOST_EXACT = 2.0**53
@@ -150,48 +152,36 @@ def _kept(node: Node, known: Intervals) -> Iterator[tuple[Value, Interval]]:
             yield one, (high, INF) if node.op is MAX else (-INF, low)
 
 
-class _BoundsMatch(Match, eq=False, kw_only=True):
-    x: Value
-    bounds: Interval
+def _class_of_bounds(rule: Any, match: LoweredNode, graph: Graph, context: PassContext) -> str:
+    return REASSOCIATES if match.root.result.type.dtype.is_float else EXACT
 
 
-class BoundsInARow(Rule[_BoundsMatch]):
+@simplifies(
+    *(MAX, MIN, CLIP, RELU),
+    fed_by=(MAX, MIN, CLIP, RELU),
+    rewrite_class=REASSOCIATES,
+    class_of=_class_of_bounds,
+)
+def bounds_in_a_row(e: Sketch, node: Node, *operands: Term) -> Lowered:
     """``min(max(x, 0), 6)`` becomes ``clip(x, min=0, max=6)``; a relu and a clip are such bounds too.
 
     ``exact`` for integers, ``reassociates`` for floats: the sign of a zero at a bound of 0 is left open.
     """
-
-    name = "bounds-in-a-row"
-    roots: ClassVar[tuple[Operation, ...]] = (MAX, MIN, CLIP, RELU)
-    fed_by: ClassVar[Collection[Operation]] = (MAX, MIN, CLIP, RELU)
-    rewrite_class = REASSOCIATES
-
-    def match(self, node: Node, graph: Graph) -> _BoundsMatch | None:
-        second = _bounded(node)
-        inner = None if second is None else second[0].producer
-        first = None if inner is None else _bounded(inner)
-        if second is None or first is None or inner is None:
-            return None
-        (x, (low, high)), (_, (least, most)) = first, second
-        bounds = (min(max(low, least), most), min(max(high, least), most))
-        dtype = node.result.type.dtype
-        limit = of_dtype(dtype)[1] if dtype.is_float else _MOST_EXACT  # a log-sum-exp is kept from infinity so
-        if low > high or least > most or max(map(abs, bounds)) >= limit:
-            return None
-        return _BoundsMatch(node, (inner,), x=x, bounds=bounds)
-
-    def check(self, match: _BoundsMatch, graph: Graph) -> Miss | None:
-        if not self.capabilities.has_kernel(CLIP, match.root.result.type.dtype):
-            return Miss("the target has no kernel of Clip for {0}", (match.root.result.type.dtype,))
-        return consumed_elsewhere(match)
-
-    def class_of(self, match: _BoundsMatch, graph: Graph, context: PassContext) -> str:
-        return REASSOCIATES if match.root.result.type.dtype.is_float else EXACT
-
-    def build(self, match: _BoundsMatch, rewriter: Rewriter) -> Sequence[Value]:
-        kind = float if match.x.type.dtype.is_float else int
-        low, high = map(kind, match.bounds)
-        return [rewriter.add(CLIP, [match.x], ClipAttributes(min=low, max=high))]
+    second, dtype = _bounded(node), node.result.type.dtype
+    inner = None if second is None else second[0].producer
+    first = None if inner is None else _bounded(inner)
+    if second is None or first is None or inner is None:
+        return KEEP
+    (x, (low, high)), (_, (least, most)) = first, second
+    bounds = (min(max(low, least), most), min(max(high, least), most))
+    limit = of_dtype(dtype)[1] if dtype.is_float else _MOST_EXACT  # a log-sum-exp is kept from infinity so
+    if low > high or least > most or max(map(abs, bounds)) >= limit:
+        return KEEP
+    e.taken.append(inner)
+    if not e.target.has_kernel(CLIP, dtype):
+        return Miss("the target has no kernel of Clip for {0}", (dtype,))
+    kind = float if dtype.is_float else int
+    return used_elsewhere(inner.result) or e.clip(x, min=kind(bounds[0]), max=kind(bounds[1]))
 
 
 def _bounded(node: Node) -> tuple[Value, Interval] | None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from operator import mul
-from typing import ClassVar
 
 import numpy as np
 
-from dmlc.ir import Array, Dim, DimExpr, Graph, Node, Operation, OpError, Shape, Tensor, Value, dim_names
+from dmlc.ir import Array, Dim, DimExpr, Graph, Node, OpError, Shape, Tensor, dim_names
 from dmlc.ops.binary import BINARY
 from dmlc.ops.choose import WHERE
 from dmlc.ops.index import FULL, FullAttributes, full_value
@@ -33,39 +32,14 @@ from dmlc.ops.move import (
     TransposeAttributes,
 )
 from dmlc.ops.opaque import OPAQUE, attribute_of, is_opaque
+from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.layouts import is_unit, ones_between, plainest
+from dmlc.passes.lowering import KEEP, Lowered, NodeRule, simplifies
 from dmlc.passes.patterns import made_by
-from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+from dmlc.passes.rewrite import Miss, used_elsewhere
 
 
-class StandStill(Rule[Match]):
-    """A move that moves nothing becomes its operand: a transpose in the same order, a slice of all, and the like."""
-
-    name = "move-nothing"
-    roots: ClassVar[tuple[Operation, ...]] = (
-        TRANSPOSE,
-        RESHAPE,
-        SQUEEZE,
-        UNSQUEEZE,
-        EXPAND,
-        CONCAT,
-        SPLIT,
-        SLICE,
-        PAD,
-        TILE,
-    )
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        return Match(node) if _stands_still(node) else None
-
-    def describe(self, match: Match) -> str:
-        return f"{match.root.op.name} that moves nothing"
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        return [match.root.operand(0)]
-
-
-def _stands_still(node: Node) -> bool:
+def _stands_still(rule: NodeRule, node: Node, graph: Graph) -> bool:
     if node.op is TRANSPOSE:
         perm = node.attributes_as(TransposeAttributes).perm
         return perm == tuple(range(len(perm)))
@@ -78,147 +52,93 @@ def _stands_still(node: Node) -> bool:
     return True
 
 
-class SplitOffNothing(Rule[Match]):
+@simplifies(
+    *(TRANSPOSE, RESHAPE, SQUEEZE, UNSQUEEZE, EXPAND, CONCAT, SPLIT, SLICE, PAD, TILE),
+    offered=_stands_still,
+    describe=lambda rule, match: f"{match.root.op.name} that moves nothing",
+)
+def move_nothing(e: Sketch, node: Node, *operands: Term) -> Lowered:
+    """A move that moves nothing becomes its operand: a transpose in the same order, a slice of all, and the like."""
+    return operands[0]
+
+
+@simplifies(SPLIT)
+def split_off_nothing(e: Sketch, node: Node, x: Term) -> Lowered:
     """A split of which one part is the whole operand becomes it; the other parts are empty."""
-
-    name = "split-off-nothing"
-    roots: ClassVar[tuple[Operation, ...]] = (SPLIT,)
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        axis, whole = node.attributes_as(SplitAttributes).axis, node.operand("x").type
-        parts = [value for value in node.results if value.shape[axis] != 0]
-        empty = [value for value in node.results if value.shape[axis] == 0 and value.uses]
-        stays = len(parts) == 1 and parts[0].type == whole
-        return Match(node) if stays and all(isinstance(d, int) for v in empty for d in v.shape) else None
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        root, x = match.root, match.root.operand("x")
-        return [x if v.type == x.type or not v.uses else _empty(v, rewriter) for v in root.results]
+    axis = node.attributes_as(SplitAttributes).axis
+    parts = [value for value in node.results if value.shape[axis] != 0]
+    empty = [value for value in node.results if value.shape[axis] == 0 and value.uses]
+    if len(parts) != 1 or parts[0].type != x.type or not all(isinstance(d, int) for v in empty for d in v.shape):
+        return KEEP
+    none = {v: e.number(np.zeros([int(str(size)) for size in v.shape]), x.dtype) for v in empty}
+    return [none.get(v, x) for v in node.results]
 
 
-def _empty(value: Value, rewriter: Rewriter) -> Value:
-    return rewriter.constant(np.zeros([int(str(size)) for size in value.shape], value.type.dtype.numpy))
-
-
-class ChainMatch(Match, eq=False, kw_only=True):
-    """``back`` is set where the last shape is the first value's."""
-
-    back: bool
-
-
-class ReshapeChain(Rule[ChainMatch]):
+@simplifies(*RESHAPES, fed_by=RESHAPES)
+def reshape_chain(e: Sketch, node: Node, y: Term) -> Lowered:
     """A reshape, squeeze or unsqueeze of one becomes a single one, or nothing at all."""
-
-    name = "reshape-chain"
-    roots = RESHAPES
-
-    def match(self, node: Node, graph: Graph) -> ChainMatch | None:
-        inner = node.operand("x").producer
-        if inner is None or inner.op not in RESHAPES:
-            return None
-        if inner.operand("x").type == node.result.type:
-            return ChainMatch(node, (inner,), back=True)
-        if inner.op is node.op is SQUEEZE or RESHAPE in (inner.op, node.op):
-            return ChainMatch(node, (inner,), back=False)
-        # Squeezes and unsqueezes of symbolic shapes are plainer than a reshape, so they become one of their own.
-        ones = ones_between(graph, inner.operand("x").shape, node.result.shape)
-        return None if ones is None or all(ones) else ChainMatch(node, (inner,), back=False)
-
-    def build(self, match: ChainMatch, rewriter: Rewriter) -> Sequence[Value]:
-        (inner,) = match.consumed
-        x, root = inner.operand("x"), match.root
-        if match.back:
-            return [x]
-        if root.op is inner.op is SQUEEZE:
-            first = inner.attributes_as(AxesAttributes).axes
-            left = [a for a in range(x.type.rank) if a not in first]
-            both = sorted({*first, *(left[a] for a in root.attributes_as(AxesAttributes).axes)})
-            return [rewriter.add(SQUEEZE, [x], AxesAttributes(axes=tuple(both)))]
-        if RESHAPE not in (root.op, inner.op):
-            return [rewriter.with_ones(x, root.result.shape)]
-        shape = plainest(rewriter.graph, x.shape, root.result.shape)
-        return [x if shape == x.shape else rewriter.add(RESHAPE, [x], ReshapeAttributes(shape=shape))]
+    inner, shape = e.made_by(y, *RESHAPES), node.result.shape
+    if inner is None:
+        return KEEP
+    x = e.of(inner.operand("x"))
+    if x.type == node.result.type:
+        return x
+    if node.op is inner.op is SQUEEZE:
+        first = inner.attributes_as(AxesAttributes).axes
+        left = [a for a in range(x.rank) if a not in first]
+        return e.squeeze(x, axes=tuple(sorted({*first, *(left[a] for a in node.attributes_as(AxesAttributes).axes)})))
+    if RESHAPE in (node.op, inner.op):
+        return x.reshape(plainest(e.graph, x.shape, shape))
+    # Squeezes and unsqueezes of symbolic shapes are plainer than a reshape, so they become one of their own.
+    ones = ones_between(e.graph, x.shape, shape)
+    return KEEP if ones is None or all(ones) else x.with_ones(shape)
 
 
-class TransposeChain(Rule[Match]):
+@simplifies(TRANSPOSE, fed_by=(TRANSPOSE,))
+def transpose_chain(e: Sketch, node: Node, y: Term) -> Lowered:
     """A transpose of a transpose becomes one, or nothing."""
-
-    name = "transpose-chain"
-    roots: ClassVar[tuple[Operation, ...]] = (TRANSPOSE,)
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        inner = node.operand("x").producer
-        return Match(node, (inner,)) if inner is not None and inner.op is TRANSPOSE else None
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        (inner,) = match.consumed
-        first = inner.attributes_as(TransposeAttributes).perm
-        perm = tuple([first[a] for a in match.root.attributes_as(TransposeAttributes).perm])
-        x = inner.operand("x")
-        if perm == tuple(range(len(perm))):
-            return [x]
-        return [rewriter.add(TRANSPOSE, [x], TransposeAttributes(perm=perm))]
+    inner = e.made_by(y, TRANSPOSE)
+    if inner is None:
+        return KEEP
+    first = inner.attributes_as(TransposeAttributes).perm
+    return e.of(inner.operand("x")).transposed([first[a] for a in node.attributes_as(TransposeAttributes).perm])
 
 
-class TransposeOfOnes(Rule[Match]):
+@simplifies(TRANSPOSE)
+def transpose_of_ones(e: Sketch, node: Node, x: Term) -> Lowered:
     """A transpose next to a reshape becomes a reshape where it only moves axes of size 1."""
-
-    name = "transpose-of-ones"
-    roots: ClassVar[tuple[Operation, ...]] = (TRANSPOSE,)
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        x = node.operand("x")
-        kept = [axis for axis in node.attributes_as(TransposeAttributes).perm if x.shape[axis] != 1]
-        if kept != sorted(kept):
-            return None
-        maker, users = x.producer, node.result.users
-        before = maker is not None and maker.op in RESHAPES
-        after = bool(users) and all(user.op in RESHAPES for user in users)
-        if not before and not after:
-            return None
-        have = maker.operand("x").shape if before and maker is not None else x.shape
-        want = users[0].result.shape if after and len(users) == 1 else node.result.shape
-        computed = [d for i, d in enumerate(want) if not isinstance(d, int) and have[i : i + 1] != (d,)]
-        return Match(node) if len(computed) < 2 else None  # a reshape infers one size
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        root = match.root
-        return [rewriter.add(RESHAPE, [root.operand("x")], ReshapeAttributes(shape=root.result.shape))]
+    kept = [axis for axis in node.attributes_as(TransposeAttributes).perm if x.shape[axis] != 1]
+    if kept != sorted(kept):
+        return KEEP
+    maker, users = made_by(x.value, *RESHAPES), node.result.users
+    after = bool(users) and all(user.op in RESHAPES for user in users)
+    if maker is None and not after:
+        return KEEP
+    have = x.shape if maker is None else maker.operand("x").shape
+    want = users[0].result.shape if after and len(users) == 1 else node.result.shape
+    computed = [d for i, d in enumerate(want) if not isinstance(d, int) and have[i : i + 1] != (d,)]
+    if len(computed) > 1:
+        return KEEP  # a reshape infers one size
+    return e(RESHAPE, x, attributes=ReshapeAttributes(shape=node.result.shape))
 
 
-class _BlocksMatch(Match, eq=False, kw_only=True):
-    """``perm`` is the order of the axes before both reshapes."""
-
-    perm: tuple[int, ...]
-
-
-class TransposeOfBlocks(Rule[_BlocksMatch]):
+@simplifies(*RESHAPES, fed_by=(TRANSPOSE,))
+def transpose_between_reshapes(e: Sketch, node: Node, y: Term) -> Lowered:
     """A transpose between a reshape and one that undoes its merges and splits becomes one of the axes before them.
 
     ``exact``. It moves the axes of each merge or split together. PyTorch's attention transposes its keys so.
     """
-
-    name = "transpose-between-reshapes"
-    roots = RESHAPES
-    fed_by: ClassVar[Collection[Operation]] = (TRANSPOSE,)
-
-    def match(self, node: Node, graph: Graph) -> _BlocksMatch | None:
-        moved = made_by(node.operand("x"), TRANSPOSE)
-        before = None if moved is None else made_by(moved.operand("x"), *RESHAPES)
-        if moved is None or before is None or before.operand("x").type.rank != node.result.type.rank:
-            return None
-        perm = _order_before(graph, before, moved, node.result.shape)
-        return None if perm is None else _BlocksMatch(node, (before, moved), perm=perm)
-
-    def check(self, match: _BlocksMatch, graph: Graph) -> Miss | None:
-        limit = self.capabilities.target.max_rank
-        if limit is not None and len(match.perm) > limit:
-            return Miss("it would move {0} axes, more than {1}", (len(match.perm), limit))
-        return used_elsewhere(match.consumed[1].result)
-
-    def build(self, match: _BlocksMatch, rewriter: Rewriter) -> Sequence[Value]:
-        x = match.consumed[0].operand("x")
-        return [rewriter.add(TRANSPOSE, [x], TransposeAttributes(perm=match.perm))]
+    moved = made_by(y.value, TRANSPOSE)
+    before = None if moved is None else e.made_by(moved.operand("x"), *RESHAPES)
+    if moved is None or before is None or before.operand("x").type.rank != node.result.type.rank:
+        return KEEP
+    e.taken.append(moved)
+    perm, limit = _order_before(e.graph, before, moved, node.result.shape), e.target.target.max_rank
+    if perm is None:
+        return KEEP
+    if limit is not None and len(perm) > limit:
+        return Miss("it would move {0} axes, more than {1}", (len(perm), limit))
+    return used_elsewhere(moved.result) or e.transpose(before.operand("x"), perm=perm)
 
 
 def _order_before(graph: Graph, before: Node, moved: Node, target: Shape) -> tuple[int, ...] | None:
@@ -256,26 +176,17 @@ def order_of_blocks(have: Sequence[Dim], middle: Sequence[Dim], perm: Sequence[i
     return order
 
 
-class SliceChain(Rule[Match]):
+@simplifies(SLICE, fed_by=(SLICE,))
+def slice_chain(e: Sketch, node: Node, y: Term) -> Lowered:
     """A slice of a slice becomes one slice, where no other operation needs the first."""
-
-    name = "slice-chain"
-    roots: ClassVar[tuple[Operation, ...]] = (SLICE,)
-    fed_by: ClassVar[Collection[Operation]] = (SLICE,)
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        inner = node.operand("x").producer
-        if inner is None or inner.op is not SLICE or any(user.op is not SLICE for user in inner.result.users):
-            return None
-        return Match(node, (inner,)) if _joined_rows(node, inner) is not None else None
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        (inner,) = match.consumed
-        rows = _joined_rows(match.root, inner)
-        assert rows is not None
-        axes, starts, ends, steps = zip(*rows, strict=True)
-        record = SliceAttributes(starts=starts, ends=ends, axes=axes, steps=steps)
-        return [rewriter.add(SLICE, [inner.operand("x")], record)]
+    inner = e.made_by(y, SLICE)
+    if inner is None or any(user.op is not SLICE for user in inner.result.users):
+        return KEEP
+    rows = _joined_rows(node, inner)
+    if rows is None:
+        return KEEP
+    axes, starts, ends, steps = zip(*rows, strict=True)
+    return e.slice(inner.operand("x"), starts=starts, ends=ends, axes=axes, steps=steps)
 
 
 _Row = tuple[int, Dim, Dim, int]
@@ -305,24 +216,17 @@ def _joined_rows(node: Node, inner: Node) -> list[_Row] | None:
 _MOST_PARTS = 256
 
 
-class ConcatChain(Rule[Match]):
+@simplifies(CONCAT, fed_by=(CONCAT,))
+def concat_chain(e: Sketch, node: Node, *operands: Term) -> Lowered:
     """A concat of a concat along the same axis becomes one concat, where only such concats need the first."""
-
-    name = "concat-chain"
-    roots: ClassVar[tuple[Operation, ...]] = (CONCAT,)
-    fed_by: ClassVar[Collection[Operation]] = (CONCAT,)
-
-    def match(self, node: Node, graph: Graph) -> Match | Miss | None:
-        makers = [made_by(value, CONCAT) for value in node.operands]
-        found = [maker for maker in makers if maker is not None and maker.attributes == node.attributes]
-        taken = tuple([maker for maker in dict.fromkeys(found) if _is_taken_over(maker)])
-        return Match(node, taken) if taken else used_elsewhere(found[0].result) if found else None
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        root = match.root
-        inner = {node.result: node.operands for node in match.consumed}
-        parts = [part for value in root.operands if value is not None for part in inner.get(value, (value,))]
-        return [rewriter.add(CONCAT, parts, root.attributes)]
+    makers = [made_by(x.value, CONCAT) for x in operands]
+    found = [maker for maker in makers if maker is not None and maker.attributes == node.attributes]
+    e.taken += [maker for maker in dict.fromkeys(found) if _is_taken_over(maker)]
+    if not e.taken:
+        return used_elsewhere(found[0].result) if found else KEEP
+    inner = {taken.result: taken.operands for taken in e.taken}
+    parts = [part for x in operands for part in inner.get(x.value, (x.value,))]
+    return e(CONCAT, *parts, attributes=node.attributes)
 
 
 def _is_taken_over(node: Node) -> bool:
@@ -332,81 +236,46 @@ def _is_taken_over(node: Node) -> bool:
     return all(user.op is CONCAT and user.attributes == node.attributes for user in node.result.users)
 
 
-class _ExpandMatch(Match, eq=False, kw_only=True):
-    index: int
-
-
-class DropExpand(Rule[_ExpandMatch]):
+@simplifies(*BINARY, WHERE, fed_by=(EXPAND,))
+def drop_expand(e: Sketch, node: Node, *operands: Term) -> Lowered:
     """The expand of an operand that the operation broadcasts anyway goes away.
 
     ``exact``. Only where the result keeps its shape without it; the expand stays for others that use it.
     """
-
-    name = "drop-expand"
-    roots: ClassVar[tuple[Operation, ...]] = (*BINARY, WHERE)
-    fed_by: ClassVar[Collection[Operation]] = (EXPAND,)
-
-    def match(self, node: Node, graph: Graph) -> _ExpandMatch | None:
-        for index, value in enumerate(node.operands):
-            producer = None if value is None else value.producer
-            if producer is not None and producer.op is EXPAND and _stands_without(node, index, producer, graph):
-                return _ExpandMatch(node, (producer,), index=index)
-        return None
-
-    def build(self, match: _ExpandMatch, rewriter: Rewriter) -> Sequence[Value]:
-        node = match.root
-        operands = list(node.operands)
-        operands[match.index] = match.consumed[0].operand("x")
-        return rewriter.add_node(node.op, operands, node.attributes).results
+    for index, x in enumerate(operands):
+        expand = made_by(x.value, EXPAND)
+        if expand is None:
+            continue
+        values = [expand.operand("x") if i == index else v.value for i, v in enumerate(operands)]
+        try:
+            types, _ = e.graph.infer(node.op, values, node.attributes)
+        except OpError:
+            continue
+        if types[0] == node.result.type:
+            e.taken.append(expand)
+            return e(node.op, *values, attributes=node.attributes)
+    return KEEP
 
 
-def _stands_without(node: Node, index: int, expand: Node, graph: Graph) -> bool:
-    operands = list(node.operands)
-    operands[index] = expand.operand("x")
-    try:
-        types, _ = graph.infer(node.op, operands, node.attributes)
-    except OpError:
-        return False
-    return types[0] == node.result.type
-
-
-class _FillMatch(Match, eq=False, kw_only=True):
-    """``number`` is every element of the operand ``index``."""
-
-    index: int
-    number: Array
-
-
-class DropFill(Rule[_FillMatch]):
+@simplifies(*BINARY, WHERE, fed_by=(FULL, OPAQUE))
+def drop_fill(e: Sketch, node: Node, *operands: Term) -> Lowered:
     """A tensor filled with one number becomes that number where the other operand has the result's shape.
 
     ``exact``. The operation broadcasts it; zeros or ones of a computed shape are such tensors. Sizes that depend on
     data stay: two of them may become one only later, and the output would not be a fixed point.
     """
-
-    name = "drop-fill"
-    roots: ClassVar[tuple[Operation, ...]] = (*BINARY, WHERE)
-    fed_by: ClassVar[Collection[Operation]] = (FULL, OPAQUE)
-
-    def match(self, node: Node, graph: Graph) -> _FillMatch | None:
-        values = node.operands
-        if any(dim_names(size) & graph.dims.provided for size in node.result.shape):
-            return None
-        for index, value in enumerate(values):
-            producer = None if value is None else value.producer
-            number = None if producer is None else _filled(producer)
-            if producer is None or number is None:
-                continue
-            if any(v is not None and v is not value and v.shape == node.result.shape for v in values):
-                return _FillMatch(node, (producer,), index=index, number=number)
-        return None
-
-    def build(self, match: _FillMatch, rewriter: Rewriter) -> Sequence[Value]:
-        node = match.root
-        operands = list(node.operands)
-        dtype = match.consumed[0].result.type.dtype
-        operands[match.index] = rewriter.constant(match.number, dtype)
-        return rewriter.add_node(node.op, operands, node.attributes).results
+    shape = node.result.shape
+    if any(dim_names(size) & e.graph.dims.provided for size in shape):
+        return KEEP
+    for x in operands:
+        producer = x.value.producer
+        number = None if producer is None else _filled(producer)
+        if producer is None or number is None or not any(v.value is not x.value and v.shape == shape for v in operands):
+            continue
+        e.taken.append(producer)
+        values = [e.number(number, x.dtype) if v is x else v for v in operands]
+        return e(node.op, *values, attributes=node.attributes)
+    return KEEP
 
 
 def _filled(node: Node) -> Array | None:
@@ -421,3 +290,14 @@ def _filled(node: Node) -> Array | None:
         return np.zeros((), np.float32)
     filled: Array | None = value.array.reshape(-1)[:1].reshape(()) if isinstance(value, Tensor) else None
     return filled
+
+
+#: The moves alone, for passes whose new reshapes and transposes may meet others of the program.
+MOVE_RULES: tuple[type[NodeRule], ...] = (
+    move_nothing,
+    split_off_nothing,
+    reshape_chain,
+    transpose_chain,
+    transpose_of_ones,
+    transpose_between_reshapes,
+)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import ClassVar
-
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dmlc.ir import Graph, Node, Operation, Shape, Value, product
+from dmlc.ir import Graph, Node, Shape, Value, product
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import (
     CONCAT,
@@ -22,9 +19,10 @@ from dmlc.ops.move import (
     TransposeAttributes,
 )
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
+from dmlc.passes.expressions import Sketch, Term, plain
 from dmlc.passes.layouts import is_unit
+from dmlc.passes.lowering import KEEP, Lowered, simplifies, taken_elsewhere
 from dmlc.passes.patterns import depends_on_batch, made_by, opaque_factors
-from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, consumed_elsewhere
 
 #: Axes of a product with a merged batch. With one more, which is what it splits into, targets take it as it is.
 _AXES = 3
@@ -39,53 +37,31 @@ class _Factor(Struct, frozen=True):
     nodes: tuple[Node, ...]
 
 
-class _ProductMatch(Match, eq=False, kw_only=True):
-    """``factors`` are those operands of the product that are matrices, by their numbers."""
-
-    factors: dict[int, _Factor]
-
-
-class MatmulBetweenReshapes(Rule[_ProductMatch]):
+@simplifies(*RESHAPES, fed_by=(MATMUL, OPAQUE))
+def matmul_between_reshapes(e: Sketch, node: Node, y: Term) -> Lowered:
     """A product of matrices whose batch is merged before it and split after it is computed with the split batch.
 
     ``exact``. TensorFlow's einsum merges the batch and the heads of an attention so, and PyTorch's bmm does. Opaque
     products are quantized, or they transpose a factor.
     """
-
-    name = "matmul-between-reshapes"
-    roots = RESHAPES
-    fed_by: ClassVar[Collection[Operation]] = (MATMUL, OPAQUE)
-
-    def match(self, node: Node, graph: Graph) -> _ProductMatch | None:
-        inner, want = made_by(node.operand("x"), MATMUL, OPAQUE), node.result.shape
-        places = () if inner is None else _places(inner)
-        if inner is None or not places or inner.result.shape[1:] != want[2:]:
-            return None
-        values = [inner.operand(place) for place in places]
-        batch = want[:2]
-        factors = {place: factor for place in places if (factor := _factor(inner.operand(place), batch)) is not None}
-        if len(factors) < len(places) or any(value.shape[0] != product(batch) for value in values):
-            return None
-        if not all(_is_inferred(graph, factor.x.shape, factor.shape) for factor in factors.values()):
-            return None
-        nodes = tuple(dict.fromkeys([inner, *[n for factor in factors.values() for n in factor.nodes]]))
-        return _ProductMatch(node, nodes, factors=factors)
-
-    def check(self, match: _ProductMatch, graph: Graph) -> Miss | None:
-        return consumed_elsewhere(match)
-
-    def build(self, match: _ProductMatch, rewriter: Rewriter) -> Sequence[Value]:
-        wanted, inner = match.root.result.shape, match.consumed[0]
-        made = list(inner.operands)
-        for place, factor in match.factors.items():
-            x, shape = factor.x, factor.shape
-            value = x if x.shape == shape else rewriter.add(RESHAPE, [x], ReshapeAttributes(shape=shape))
-            turn = TransposeAttributes(perm=factor.perm)
-            made[place] = rewriter.add(TRANSPOSE, [value], turn) if factor.perm else value
-        record = inner.attributes
-        if isinstance(record, OpaqueAttributes):
-            record = replace(record, types=(inner.result.type.with_shape(wanted),))
-        return [rewriter.add(inner.op, made, record)]
+    inner, want = e.made_by(y, MATMUL, OPAQUE), node.result.shape
+    places = () if inner is None else _places(inner)
+    if inner is None or not places or y.shape[1:] != want[2:]:
+        return KEEP
+    batch, made = want[:2], list(inner.operands)
+    factors = {place: factor for place in places if (factor := _factor(inner.operand(place), batch)) is not None}
+    if len(factors) < len(places) or any(inner.operand(place).shape[0] != product(batch) for place in places):
+        return KEEP
+    if not all(_is_inferred(e.graph, factor.x.shape, factor.shape) for factor in factors.values()):
+        return KEEP
+    for place, factor in factors.items():
+        e.taken += factor.nodes
+        value = e.of(factor.x).reshape(factor.shape)
+        made[place] = plain(e.transpose(value, perm=factor.perm) if factor.perm else value)
+    record = inner.attributes
+    if isinstance(record, OpaqueAttributes):
+        record = replace(record, types=(inner.result.type.with_shape(want),))
+    return taken_elsewhere(e) or e(inner.op, *made, attributes=record)
 
 
 def _places(node: Node) -> tuple[int, ...]:
@@ -126,97 +102,61 @@ def _is_inferred(graph: Graph, have: Shape, want: Shape) -> bool:
     return not open_places or (len(open_places) == 1 and all(graph.dims.interval(d)[0] > 0 for d in kept))
 
 
-class _OnesMatch(Match, eq=False, kw_only=True):
-    """``before`` is the shape to transpose, None where the operand has it; ``perm`` its new order."""
-
-    before: Shape | None
-    perm: tuple[int, ...]
-
-
-class OnesAroundTranspose(Rule[_OnesMatch]):
+@simplifies(*RESHAPES, fed_by=(TRANSPOSE,))
+def ones_around_transpose(e: Sketch, node: Node, y: Term) -> Lowered:
     """A reshape behind a transpose that moves axes of size 1, or takes out the ones of a reshape before it, goes away.
 
     ``exact``. TensorFlow's einsum makes axes for the letters of the other operand, and tf2onnx for convolutions.
     """
-
-    name = "ones-around-transpose"
-    roots = RESHAPES
-    fed_by: ClassVar[Collection[Operation]] = (TRANSPOSE,)
-
-    def match(self, node: Node, graph: Graph) -> _OnesMatch | None:
-        moved = made_by(node.operand("x"), TRANSPOSE)
-        if moved is None or len(moved.result.shape) < len(node.result.shape):
-            return None
-        x, have, want = moved.operand("x"), moved.result.shape, node.result.shape
-        if [size for size in have if not is_unit(graph, size)] != [size for size in want if not is_unit(graph, size)]:
-            return None
-        moving = [axis for axis in moved.attributes_as(TransposeAttributes).perm if not is_unit(graph, x.shape[axis])]
-        ones = [axis for axis, size in enumerate(x.shape) if is_unit(graph, size)][: len(want) - len(moving)]
-        kept = sorted((*moving, *ones))
-        places, others = iter(moving), iter(ones)
-        perm = tuple([kept.index(next(others if is_unit(graph, size) else places)) for size in want])
-        if len(kept) == len(have):
-            return _OnesMatch(node, (moved,), before=None, perm=perm)
-        first, before = made_by(x, *RESHAPES), tuple([x.shape[axis] for axis in kept])
+    moved, want = made_by(y.value, TRANSPOSE), node.result.shape
+    if moved is None or y.rank < len(want):
+        return KEEP
+    x, graph = moved.operand("x"), e.graph
+    if [size for size in y.shape if not is_unit(graph, size)] != [size for size in want if not is_unit(graph, size)]:
+        return KEEP
+    moving = [axis for axis in moved.attributes_as(TransposeAttributes).perm if not is_unit(graph, x.shape[axis])]
+    ones = [axis for axis, size in enumerate(x.shape) if is_unit(graph, size)][: len(want) - len(moving)]
+    kept = sorted((*moving, *ones))
+    places, others = iter(moving), iter(ones)
+    perm = tuple([kept.index(next(others if is_unit(graph, size) else places)) for size in want])
+    if len(kept) < y.rank:
+        first, before = e.made_by(x, *RESHAPES), tuple([x.shape[axis] for axis in kept])
         if first is None or not _is_inferred(graph, first.operand("x").shape, before):
-            return None
-        return _OnesMatch(node, (first, moved), before=before, perm=perm)
-
-    def check(self, match: _OnesMatch, graph: Graph) -> Miss | None:
-        return consumed_elsewhere(match)
-
-    def build(self, match: _OnesMatch, rewriter: Rewriter) -> Sequence[Value]:
-        x = match.consumed[0].operand("x")
-        if match.before is not None:
-            x = rewriter.add(RESHAPE, [x], ReshapeAttributes(shape=match.before))
-        return [rewriter.add(TRANSPOSE, [x], TransposeAttributes(perm=match.perm))]
+            return KEEP
+        x = e.reshape(first.operand("x"), before)
+    e.taken.append(moved)
+    return taken_elsewhere(e) or e.transpose(x, perm=perm)
 
 
-class _PartsMatch(Match, eq=False, kw_only=True):
-    """``x`` transposed by ``perm`` has the elements of the concat in their order."""
-
-    x: Value
-    perm: tuple[int, ...]
-
-
-class ConcatOfPlaces(Rule[_PartsMatch]):
+@simplifies(CONCAT, fed_by=RESHAPES)
+def concat_of_places(e: Sketch, node: Node, *operands: Term) -> Lowered:
     """A concat of all places along an axis, each without that axis, becomes a transpose and a reshape.
 
     ``exact``. tf2onnx joins the directions of a recurrent layer so.
     """
-
-    name = "concat-of-places"
-    roots: ClassVar[tuple[Operation, ...]] = (CONCAT,)
-    fed_by: ClassVar[Collection[Operation]] = RESHAPES
-
-    def match(self, node: Node, graph: Graph) -> _PartsMatch | None:
-        moved = [made_by(value, *RESHAPES) for value in node.operands]
-        cuts = [None if each is None else made_by(each.operand("x"), SLICE) for each in moved]
-        found = [each for each in (*cuts, *moved) if each is not None]
-        if len(found) < 2 * len(node.operands):
-            return None
-        x, count = found[0].operand("x"), len(node.operands)
-        axis = next((row[0] for row in found[0].attributes_as(SliceAttributes).rows()), 0)
-        if x.shape[axis] != count or 0 in x.shape or any(cut.operand("x") is not x for cut in found[:count]):
-            return None
-        wanted = [((axis, place, place + 1, 1),) for place in range(count)]
-        if [tuple(_plain(cut, count)) for cut in found[:count]] != wanted:
-            return None
-        rest = tuple([a for a in range(x.type.rank) if a != axis])
-        joined = node.attributes_as(ConcatAttributes).axis
-        if any(each.result.shape != tuple([x.shape[a] for a in rest]) for each in found[count:]):
-            return None
-        perm = (*rest[:joined], axis, *rest[joined:])
-        if not _is_inferred(graph, tuple([x.shape[a] for a in perm]), node.result.shape):
-            return None
-        return _PartsMatch(node, tuple(found), x=x, perm=perm)
-
-    def check(self, match: _PartsMatch, graph: Graph) -> Miss | None:
-        return consumed_elsewhere(match)
-
-    def build(self, match: _PartsMatch, rewriter: Rewriter) -> Sequence[Value]:
-        moved = rewriter.add(TRANSPOSE, [match.x], TransposeAttributes(perm=match.perm))
-        return [rewriter.add(RESHAPE, [moved], ReshapeAttributes(shape=match.root.result.shape))]
+    moved = [made_by(x.value, *RESHAPES) for x in operands]
+    cuts = [None if each is None else made_by(each.operand("x"), SLICE) for each in moved]
+    found = [each for each in (*cuts, *moved) if each is not None]
+    count = len(operands)
+    if len(found) < 2 * count:
+        return KEEP
+    x = found[0].operand("x")
+    axis = next((row[0] for row in found[0].attributes_as(SliceAttributes).rows()), 0)
+    if x.shape[axis] != count or 0 in x.shape or any(cut.operand("x") is not x for cut in found[:count]):
+        return KEEP
+    wanted = [((axis, place, place + 1, 1),) for place in range(count)]
+    if [tuple(_plain(cut, count)) for cut in found[:count]] != wanted:
+        return KEEP
+    rest = tuple([a for a in range(x.type.rank) if a != axis])
+    joined = node.attributes_as(ConcatAttributes).axis
+    if any(each.result.shape != tuple([x.shape[a] for a in rest]) for each in found[count:]):
+        return KEEP
+    perm = (*rest[:joined], axis, *rest[joined:])
+    if not _is_inferred(e.graph, tuple([x.shape[a] for a in perm]), node.result.shape):
+        return KEEP
+    e.taken += found
+    turned = e.transpose(x, perm=perm)
+    return taken_elsewhere(e) or e(RESHAPE, turned, attributes=ReshapeAttributes(shape=node.result.shape))
 
 
 def _plain(cut: Node, count: int) -> list[tuple[object, ...]]:

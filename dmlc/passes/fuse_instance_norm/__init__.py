@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from dmlc.passes.fold_constants.layouts import TransposeChain
+from dmlc.passes.fold_constants.layouts import transpose_chain
 from dmlc.passes.fuse_instance_norm.channels import (
     AbsorbChannelBias,
     AbsorbChannelScale,
@@ -46,4 +46,4 @@ class FuseInstanceNorm(RewritePass, frozen=True):
             rules.append(GroupNorm)
         if context.opset >= _BATCH_NORM_OPSET:  # a GroupNorm that is allowed leaves nothing for it
             rules.append(GroupAffine)
-        return [*rules, TransposeChain, *statistics]
+        return [*rules, transpose_chain, *statistics]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from dmlc.ir import Graph
-from dmlc.passes.fold_constants.layouts import TransposeChain
+from dmlc.passes.fold_constants.layouts import transpose_chain
 from dmlc.passes.fuse_layer_norm.affine import AbsorbBias, AbsorbScale
 from dmlc.passes.fuse_layer_norm.operations import LayerNormByRms, MeanVarianceNorm, RmsOfCentred
 from dmlc.passes.fuse_layer_norm.written import WrittenLayerNorm, WrittenRmsNorm
@@ -29,7 +29,7 @@ class FuseLayerNorm(RewritePass, frozen=True):
         written = (WrittenLayerNorm, WrittenRmsNorm, RmsOfCentred, AbsorbScale, AbsorbBias)
         if not context.capabilities.emits_nodes:
             return written
-        return [*written, MeanVarianceNorm, LayerNormByRms, TransposeChain]
+        return [*written, MeanVarianceNorm, LayerNormByRms, transpose_chain]
 
     def run(self, graph: Graph, context: PassContext) -> bool:
         if context.target.code == "numpy":

@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from dmlc.passes.fold_constants import MOVE_RULES
-from dmlc.passes.fold_constants.arithmetic import Inverse
-from dmlc.passes.fuse_selection.flattened import ArgOfFlattened, TopOne
-from dmlc.passes.fuse_selection.index import GatherAtArg, HotArgmax
-from dmlc.passes.fuse_selection.order import (
-    ArgOfNegation,
-    SearchOfRising,
-    SearchOfWider,
-    TopKOfNegation,
-)
+from dmlc.passes.fold_constants.arithmetic import double_inverse
+from dmlc.passes.fold_constants.layouts import MOVE_RULES
+from dmlc.passes.fuse_selection import flattened, index, order
 from dmlc.passes.manager import RANGE, PassContext
 from dmlc.passes.rewrite import RewritePass, Rule
 
@@ -34,14 +27,14 @@ class FuseSelection(RewritePass, frozen=True):
 
     def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
         return [
-            TopOne,
-            ArgOfFlattened,
-            ArgOfNegation,
-            TopKOfNegation,
-            SearchOfWider,
-            SearchOfRising,
-            GatherAtArg,
-            HotArgmax,
-            Inverse,
+            flattened.top_one,
+            flattened.arg_of_flattened,
+            order.arg_of_negation,
+            order.top_k_of_negation,
+            order.search_of_wider,
+            order.search_of_rising,
+            index.gather_at_arg,
+            index.hot_argmax,
+            double_inverse,
             *MOVE_RULES,
         ]

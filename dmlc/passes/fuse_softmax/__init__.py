@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from dmlc.passes.fuse_softmax.decomposed import (
-    DifferenceFromLogSumExp,
-    LogOfSoftmax,
-    PowerOfLogSoftmax,
-    ShiftBeforeSoftmax,
-    WrittenOut,
-)
-from dmlc.passes.fuse_softmax.transposed import SoftmaxOfReshape, SoftmaxOfTranspose
+from dmlc.passes.fuse_softmax import decomposed, transposed
 from dmlc.passes.manager import RANGE, PassContext
 from dmlc.passes.rewrite import RewritePass, Rule
 
@@ -26,11 +19,11 @@ class FuseSoftmax(RewritePass, frozen=True):
 
     def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
         return [
-            WrittenOut,
-            DifferenceFromLogSumExp,
-            LogOfSoftmax,
-            PowerOfLogSoftmax,
-            ShiftBeforeSoftmax,
-            SoftmaxOfTranspose,
-            SoftmaxOfReshape,
+            decomposed.written_out_softmax,
+            decomposed.difference_from_log_sum_exp,
+            decomposed.log_of_softmax,
+            decomposed.power_of_log_softmax,
+            decomposed.shift_before_softmax,
+            transposed.softmax_of_transpose,
+            transposed.softmax_of_reshape,
         ]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +14,10 @@ from dmlc.ops.choose import CAST, WHERE
 from dmlc.ops.elementwise import EXP, LOG, NEG
 from dmlc.ops.move import EXPAND, RESHAPES
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, SoftmaxAttributes
-from dmlc.ops.reduce import REDUCE_LOG_SUM, REDUCE_MAX, REDUCE_SUM
+from dmlc.ops.reduce import REDUCE_LOG_SUM, REDUCE_LOG_SUM_EXP, REDUCE_MAX, REDUCE_SUM
 from dmlc.ops.rules import reduced_shape
-from dmlc.passes.emitted import no_gain
+from dmlc.passes.emitted import why_no_gain
+from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.fuse_softmax.views import (
     MAKERS_OF_LOG_SUM_EXP,
     MatchedReduction,
@@ -25,56 +26,14 @@ from dmlc.passes.fuse_softmax.views import (
     placed_log_of_sum,
 )
 from dmlc.passes.intervals import Intervals
+from dmlc.passes.lowering import KEEP, Lowered, LoweredNode, simplifies
 from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
 from dmlc.passes.normal_form import quotient_of
 from dmlc.passes.patterns import Seen, difference_of, made_by, used_outside
-from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+from dmlc.passes.rewrite import Miss, used_elsewhere
 
 #: No axis is longer.
 _MOST_COUNTED = 2.0**40
-
-
-class _SoftmaxMatch(Match, eq=False, kw_only=True):
-    """``x`` is what softmax is taken of. ``shifted`` is true if the maximum was taken out."""
-
-    x: Value
-    axes: tuple[int, ...]
-    shifted: bool
-
-
-class _OfPowers(Rule[_SoftmaxMatch]):
-    """Base: rules that are ``reassociates`` with the maximum taken out. Without it powers may overflow: ``range``."""
-
-    def class_of(self, match: _SoftmaxMatch, graph: Graph, context: PassContext) -> str:
-        return REASSOCIATES if match.shifted else RANGE
-
-    def relies_on(self, match: _SoftmaxMatch, graph: Graph) -> tuple[str, ...]:
-        return _finite_powers(match.x, match.axes, graph)
-
-    def build(self, match: _SoftmaxMatch, rewriter: Rewriter) -> Sequence[Value]:
-        return [rewriter.add(_becomes(match.root), [match.x], SoftmaxAttributes(axes=match.axes))]
-
-
-class WrittenOut(_OfPowers):
-    """exp(x - m) / sum(exp(x - m)) becomes softmax(x), (x - m) - log(sum(exp(x - m))) becomes log_softmax(x).
-
-    ``reassociates`` with the maximum m taken out. Without it powers may overflow to NaN, which softmax does not:
-    ``range``.
-    """
-
-    name = "written-out-softmax"
-    roots: ClassVar[tuple[Operation, ...]] = (DIV, MUL, SUB, ADD)
-    fed_by: ClassVar[Collection[Operation]] = (EXP, NEG, LOG, REDUCE_LOG_SUM, *RESHAPES, EXPAND, CAST, MAX, WHERE)
-    rewrite_class = RANGE
-
-    def match(self, node: Node, graph: Graph) -> _SoftmaxMatch | Miss | None:
-        return _log_softmax(node) if node.op in (SUB, ADD) else _softmax(node)
-
-    def check(self, match: _SoftmaxMatch, graph: Graph) -> Miss | None:
-        if match.x.shape != match.root.result.shape:
-            return Miss("{0} is broadcast", (match.x.type,), match.x)
-        op = _becomes(match.root)
-        return used_outside(match.consumed, match.root) or no_gain(self.context, match, op, match.x, match.axes, graph)
 
 
 def _finite_powers(x: Value, axes: Sequence[int], graph: Graph) -> tuple[str, ...]:
@@ -90,156 +49,120 @@ def _finite_powers(x: Value, axes: Sequence[int], graph: Graph) -> tuple[str, ..
     return known.promised(x) if total < most - 1 and promised[0] > least + 1 else ()
 
 
-def _becomes(root: Node) -> Operation:
-    return LOG_SOFTMAX if root.op in (SUB, ADD) else SOFTMAX
+def _promises(rule: Any, match: LoweredNode, graph: Graph) -> tuple[str, ...]:
+    node = match.values[0].producer
+    assert node is not None
+    return _finite_powers(node.operand("x"), node.attributes_as(SoftmaxAttributes).axes, graph)
 
 
-def _softmax(node: Node) -> _SoftmaxMatch | Miss | None:
+def _class(rule: Any, match: LoweredNode, graph: Graph, context: PassContext) -> str:
+    """With the maximum taken out. Without it powers may overflow: ``range``."""
+    is_shifted = any(node.op in (REDUCE_MAX, REDUCE_LOG_SUM_EXP) for node in match.consumed)
+    return REASSOCIATES if is_shifted else RANGE
+
+
+_OF_POWERS: dict[str, Any] = {"rewrite_class": RANGE, "class_of": _class, "relies_on": _promises}
+
+
+def _made(e: Sketch, node: Node, op: Operation, x: Value, axes: tuple[int, ...]) -> Lowered:
+    reason = used_outside(e.taken, node) or why_no_gain(e, node, op, x, axes)
+    return reason or e(op, x, attributes=SoftmaxAttributes(axes=axes))
+
+
+@simplifies(
+    *(DIV, MUL, SUB, ADD),
+    fed_by=(EXP, NEG, LOG, REDUCE_LOG_SUM, *RESHAPES, EXPAND, CAST, MAX, WHERE),
+    **_OF_POWERS,
+)
+def written_out_softmax(e: Sketch, node: Node, *operands: Term) -> Lowered:
+    """exp(x - m) / sum(exp(x - m)) becomes softmax(x), (x - m) - log(sum(exp(x - m))) becomes log_softmax(x).
+
+    ``reassociates`` with the maximum m taken out. Without it powers may overflow to NaN, which softmax does not:
+    ``range``.
+    """
+    is_log = node.op in (SUB, ADD)
     seen: Seen = []
-    parts = quotient_of(node.result, seen)
-    powers = made_by(parts[0], EXP) if parts is not None else None
-    if parts is None or powers is None:
-        return None
-    below = placed(parts[1], REDUCE_SUM)
-    if below is None or made_by(below.x, EXP) is None:
-        return None
-    seen.extend((*below.nodes, powers))
-    if below.x is not parts[0]:
+    parts = difference_of(node.result, seen) if is_log else quotient_of(node.result, seen)
+    if parts is None or ((powers := made_by(parts[0], EXP)) is None and not is_log):
+        return KEEP
+    total = placed_log_of_sum(parts[1]) if is_log else placed(parts[1], REDUCE_SUM)
+    below = None if total is None else made_by(total.x, EXP)
+    if total is None or below is None or (is_log and below.operand("x") is not parts[0]):
+        return KEEP
+    e.taken += [n for n in (*seen, *total.nodes, powers or below) if n is not node]
+    if not is_log and total.x is not parts[0]:
         return Miss("numerator and denominator are not the same powers")
-    return _shifted(node, powers.operand("x"), below, seen)
+    x, reason = _unshifted(e, below.operand("x"), total)
+    if reason is None and x.shape != node.result.shape:
+        reason = Miss("{0} is broadcast", (x.type,), x)
+    return reason or _made(e, node, LOG_SOFTMAX if is_log else SOFTMAX, x, total.axes)
 
 
-def _log_softmax(node: Node) -> _SoftmaxMatch | Miss | None:
-    seen: Seen = []
-    parts = difference_of(node.result, seen)
-    total = placed_log_of_sum(parts[1]) if parts is not None else None
-    powers = made_by(total.x, EXP) if total is not None else None
-    if parts is None or total is None or powers is None or powers.operand("x") is not parts[0]:
-        return None
-    seen.extend((*total.nodes, powers))
-    return _shifted(node, parts[0], total, seen)
-
-
-def _shifted(root: Node, inner: Value, total: MatchedReduction, seen: Seen) -> _SoftmaxMatch | Miss:
-    """The rest of the pattern: what the powers are taken of."""
+def _unshifted(e: Sketch, inner: Value, total: MatchedReduction) -> tuple[Value, Miss | None]:
+    """The rest of the pattern: what the powers are taken of, without the maximum that was taken out."""
     mine: Seen = []
     parts = difference_of(inner, mine)
     peak = None if parts is None else placed(parts[1], REDUCE_MAX)
     if parts is None or peak is None or peak.x is not parts[0]:
-        return _SoftmaxMatch(root, _inside(seen, root), x=inner, axes=total.axes, shifted=False)
-    seen.extend((*mine, *peak.nodes))
+        return inner, None
+    e.taken += [*mine, *peak.nodes]
     if peak.axes != total.axes:
-        return Miss("the maximum is over axes {0}, the sum over {1}", (list(peak.axes), list(total.axes)))
-    return _SoftmaxMatch(root, _inside(seen, root), x=parts[0], axes=total.axes, shifted=True)
+        return inner, Miss("the maximum is over axes {0}, the sum over {1}", (list(peak.axes), list(total.axes)))
+    return parts[0], None
 
 
-def _inside(seen: Seen, root: Node) -> tuple[Node, ...]:
-    return tuple(dict.fromkeys([node for node in seen if node is not root]))
+def _of_softmax(e: Sketch, node: Node, inner: Node | None, op: Operation) -> Lowered:
+    if inner is None:
+        return KEEP
+    x, axes = inner.operand("x"), inner.attributes_as(SoftmaxAttributes).axes
+    reason = used_elsewhere(inner.result) or why_no_gain(e, node, op, x, axes)
+    return reason or e(op, x, attributes=inner.attributes)
 
 
-class _OfSoftmax(Rule[Match]):
-    """An elementwise function of a softmax; ``consumed`` is the softmax."""
-
-    def check(self, match: Match, graph: Graph) -> Miss | None:
-        inner = match.consumed[0]
-        axes = inner.attributes_as(SoftmaxAttributes).axes
-        op = LOG_SOFTMAX if inner.op is SOFTMAX else SOFTMAX
-        return used_elsewhere(inner.result) or no_gain(self.context, match, op, inner.operand("x"), axes, graph)
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        inner = match.consumed[0]
-        op = LOG_SOFTMAX if inner.op is SOFTMAX else SOFTMAX
-        return [rewriter.add(op, [inner.operand("x")], inner.attributes)]
-
-
-class LogOfSoftmax(_OfSoftmax):
+@simplifies(LOG, fed_by=(SOFTMAX,), gives=RANGE)
+def log_of_softmax(e: Sketch, node: Node, x: Term) -> Lowered:
     """log(softmax(x)) becomes log_softmax(x).
 
     ``range``: where softmax underflows to 0 its logarithm is -inf, and the fused operation gives a number.
     """
-
-    name = "log-of-softmax"
-    roots: ClassVar[tuple[Operation, ...]] = (LOG,)
-    fed_by: ClassVar[Collection[Operation]] = (SOFTMAX,)
-    rewrite_class = RANGE
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        inner = made_by(node.operand("x"), SOFTMAX)
-        return None if inner is None else Match(node, (inner,))
+    return _of_softmax(e, node, e.made_by(x, SOFTMAX), LOG_SOFTMAX)
 
 
-class PowerOfLogSoftmax(_OfSoftmax):
+@simplifies(EXP, fed_by=(LOG_SOFTMAX,), gives=REASSOCIATES)
+def power_of_log_softmax(e: Sketch, node: Node, x: Term) -> Lowered:
     """exp(log_softmax(x)) becomes softmax(x). ``reassociates``: neither overflows."""
-
-    name = "power-of-log-softmax"
-    roots: ClassVar[tuple[Operation, ...]] = (EXP,)
-    fed_by: ClassVar[Collection[Operation]] = (LOG_SOFTMAX,)
-    rewrite_class = REASSOCIATES
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        inner = made_by(node.operand("x"), LOG_SOFTMAX)
-        return None if inner is None else Match(node, (inner,))
+    return _of_softmax(e, node, e.made_by(x, LOG_SOFTMAX), SOFTMAX)
 
 
-class DifferenceFromLogSumExp(_OfPowers):
+@simplifies(SUB, ADD, fed_by=(NEG, *MAKERS_OF_LOG_SUM_EXP), **_OF_POWERS)
+def difference_from_log_sum_exp(e: Sketch, node: Node, *operands: Term) -> Lowered:
     """x - reduce_log_sum_exp(x) becomes log_softmax(x), also where the second is written out.
 
     ``reassociates``; ``range`` where the second is written out without the maximum taken out, for its powers may
     overflow.
     """
-
-    name = "difference-from-log-sum-exp"
-    roots: ClassVar[tuple[Operation, ...]] = (SUB, ADD)
-    fed_by: ClassVar[Collection[Operation]] = (NEG, *MAKERS_OF_LOG_SUM_EXP)
-    rewrite_class = RANGE
-
-    def match(self, node: Node, graph: Graph) -> _SoftmaxMatch | None:
-        seen: Seen = []
-        parts = difference_of(node.result, seen)
-        found = log_sum_exp_of(parts[1], seen) if parts is not None else None
-        if parts is None or found is None or found.x is not parts[0]:
-            return None
-        inside = tuple(dict.fromkeys([n for n in seen if n is not node]))
-        return _SoftmaxMatch(node, inside, x=found.x, axes=found.axes, shifted=found.shifted)
-
-    def check(self, match: _SoftmaxMatch, graph: Graph) -> Miss | None:
-        parts = difference_of(match.root.result, [])
-        assert parts is not None
-        if parts[1].shape != reduced_shape(match.x.shape, match.axes, True):
-            return Miss("the logarithm of the sum does not keep its axes")
-        outside = used_outside(match.consumed, match.root)
-        return outside or no_gain(self.context, match, LOG_SOFTMAX, match.x, match.axes, graph)
+    seen: Seen = []
+    parts = difference_of(node.result, seen)
+    found = log_sum_exp_of(parts[1], seen) if parts is not None else None
+    if parts is None or found is None or found.x is not parts[0]:
+        return KEEP
+    e.taken += [n for n in seen if n is not node]
+    if parts[1].shape != reduced_shape(found.x.shape, found.axes, True):
+        return Miss("the logarithm of the sum does not keep its axes")
+    return _made(e, node, LOG_SOFTMAX, found.x, found.axes)
 
 
-class _ShiftedMatch(Match, eq=False, kw_only=True):
-    x: Value
-
-
-class ShiftBeforeSoftmax(Rule[_ShiftedMatch]):
+@simplifies(SOFTMAX, LOG_SOFTMAX, gives=REASSOCIATES)
+def shift_before_softmax(e: Sketch, node: Node, shifted: Term) -> Lowered:
     """softmax(x - m) becomes softmax(x), and log_softmax alike, where m is the maximum over its axes.
 
     ``reassociates``: softmax takes the maximum out by itself, and in f16 need not round the difference.
     """
-
-    name = "shift-before-softmax"
-    roots: ClassVar[tuple[Operation, ...]] = (SOFTMAX, LOG_SOFTMAX)
-    rewrite_class = REASSOCIATES
-
-    def match(self, node: Node, graph: Graph) -> _ShiftedMatch | None:
-        seen: Seen = []
-        parts = difference_of(node.operand("x"), seen)
-        peak = placed(parts[1], REDUCE_MAX) if parts is not None else None
-        axes: Any = node.attributes_as(SoftmaxAttributes).axes
-        if parts is None or peak is None or peak.x is not parts[0] or peak.axes != axes:
-            return None
-        return _ShiftedMatch(node, (*seen, *peak.nodes), x=parts[0])
-
-    def check(self, match: _ShiftedMatch, graph: Graph) -> Miss | None:
-        if match.x.shape != match.root.result.shape:
-            return Miss("{0} is broadcast", (match.x.type,), match.x)
-        axes = match.root.attributes_as(SoftmaxAttributes).axes
-        outside = used_outside(match.consumed, match.root)
-        return outside or no_gain(self.context, match, match.root.op, match.x, axes, graph)
-
-    def build(self, match: _ShiftedMatch, rewriter: Rewriter) -> Sequence[Value]:
-        return [rewriter.add(match.root.op, [match.x], match.root.attributes)]
+    parts = difference_of(shifted.value, e.taken)
+    peak = placed(parts[1], REDUCE_MAX) if parts is not None else None
+    axes = node.attributes_as(SoftmaxAttributes).axes
+    if parts is None or peak is None or peak.x is not parts[0] or peak.axes != axes:
+        return KEEP
+    e.taken += peak.nodes
+    x = parts[0]
+    return Miss("{0} is broadcast", (x.type,), x) if x.shape != node.result.shape else _made(e, node, node.op, x, axes)

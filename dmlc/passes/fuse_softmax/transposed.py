@@ -3,114 +3,74 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from msgspec.structs import replace
 
-from dmlc.ir import Dim, Graph, Node, Operation, Value, product
-from dmlc.ops.move import RESHAPE, RESHAPES, TRANSPOSE, ReshapeAttributes, TransposeAttributes
+from dmlc.ir import Dim, Node, Operation, product
+from dmlc.ops.move import RESHAPES, TRANSPOSE, TransposeAttributes
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
 from dmlc.ops.select import HARDMAX
-from dmlc.passes.emitted import no_gain
-from dmlc.passes.manager import EXACT
-from dmlc.passes.patterns import made_by, used_outside
-from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
+from dmlc.passes.emitted import why_no_gain
+from dmlc.passes.expressions import Sketch, Term
+from dmlc.passes.lowering import KEEP, Lowered, simplifies
+from dmlc.passes.patterns import used_outside
+from dmlc.passes.rewrite import Miss
 
 _GROUPED = (SOFTMAX, LOG_SOFTMAX, HARDMAX)
 
 
-class _BetweenMatch(Match, eq=False, kw_only=True):
-    """``axes`` are the middle operation's in terms of the first move's operand."""
-
-    axes: tuple[int, ...]
-
-
-class _BetweenMoves(Rule[_BetweenMatch]):
-    """A softmax or hardmax between two moves; ``consumed`` are the middle one and the first move."""
-
-    rewrite_class = EXACT
-
-    def moves_on(self, match: _BetweenMatch) -> bool:
-        """Return whether a layout operation remains."""
-        raise NotImplementedError
-
-    def check(self, match: _BetweenMatch, graph: Graph) -> Miss | None:
-        middle, first = match.consumed
-        if middle.op is HARDMAX and list(match.axes) != sorted(match.axes):
-            return Miss("the first maximum is looked for in the order {0} of the axes", (list(match.axes),))
-        axes, more = tuple(sorted(match.axes)), int(self.moves_on(match))
-        outside = used_outside(match.consumed, match.root)
-        return outside or no_gain(self.context, match, middle.op, first.operand("x"), axes, graph, more=more)
-
-    def grouped(self, match: _BetweenMatch, rewriter: Rewriter) -> Value:
-        """The middle operation, of what the first move moves."""
-        middle, first = match.consumed
-        attributes: Any = middle.attributes
-        record = replace(attributes, axes=tuple(sorted(match.axes)))
-        return rewriter.add(middle.op, [first.operand("x")], record)
+def _between(e: Sketch, node: Node, y: Term, *moves: Operation) -> tuple[Node, Node] | None:
+    """The softmax or hardmax before the node, and the move before that."""
+    middle = e.made_by(y, *_GROUPED)
+    first = None if middle is None else e.made_by(middle.operand("x"), *moves)
+    return None if middle is None or first is None else (middle, first)
 
 
-class SoftmaxOfTranspose(_BetweenMoves):
+def _grouped(e: Sketch, node: Node, middle: Node, axes: Sequence[int], *, moves_on: bool) -> Term | Miss:
+    """The middle operation over ``axes`` of what the first move moves; ``moves_on`` if a move remains."""
+    if middle.op is HARDMAX and list(axes) != sorted(axes):
+        return Miss("the first maximum is looked for in the order {0} of the axes", (list(axes),))
+    x, over = e.taken[1].operand("x"), tuple(sorted(axes))
+    reason = used_outside(e.taken, node) or why_no_gain(e, node, middle.op, x, over, more=int(moves_on))
+    attributes: Any = middle.attributes
+    return reason or e(middle.op, x, attributes=replace(attributes, axes=over))
+
+
+@simplifies(TRANSPOSE, fed_by=_GROUPED)
+def softmax_of_transpose(e: Sketch, node: Node, y: Term) -> Lowered:
     """transpose(softmax(transpose(x))) becomes a softmax (or hardmax) over another axis, and one transpose or none.
 
     ``exact``: the same groups, each in the same order.
     """
-
-    name = "softmax-of-transpose"
-    roots: ClassVar[tuple[Operation, ...]] = (TRANSPOSE,)
-
-    def match(self, node: Node, graph: Graph) -> _BetweenMatch | None:
-        middle = made_by(node.operand("x"), *_GROUPED)
-        first = made_by(middle.operand("x"), TRANSPOSE) if middle is not None else None
-        if middle is None or first is None:
-            return None
-        attributes: Any = middle.attributes
-        perm = first.attributes_as(TransposeAttributes).perm
-        return _BetweenMatch(node, (middle, first), axes=tuple([perm[a] for a in attributes.axes]))
-
-    def moves_on(self, match: _BetweenMatch) -> bool:
-        return _both(match) != tuple(range(match.root.result.type.rank))
-
-    def build(self, match: _BetweenMatch, rewriter: Rewriter) -> Sequence[Value]:
-        out = self.grouped(match, rewriter)
-        return (
-            [rewriter.add(TRANSPOSE, [out], TransposeAttributes(perm=_both(match)))] if self.moves_on(match) else [out]
-        )
+    found = _between(e, node, y, TRANSPOSE)
+    if found is None:
+        return KEEP
+    middle, first = found
+    attributes: Any = middle.attributes
+    perm = first.attributes_as(TransposeAttributes).perm
+    both = [perm[b] for b in node.attributes_as(TransposeAttributes).perm]
+    axes, moves_on = [perm[a] for a in attributes.axes], both != list(range(len(both)))
+    out = _grouped(e, node, middle, axes, moves_on=moves_on)
+    return out if isinstance(out, Miss) else out.transposed(both)
 
 
-def _both(match: _BetweenMatch) -> tuple[int, ...]:
-    """The two transposes as one."""
-    perm = match.consumed[1].attributes_as(TransposeAttributes).perm
-    return tuple([perm[b] for b in match.root.attributes_as(TransposeAttributes).perm])
-
-
-class SoftmaxOfReshape(_BetweenMoves):
+@simplifies(*RESHAPES, fed_by=_GROUPED)
+def softmax_of_reshape(e: Sketch, node: Node, y: Term) -> Lowered:
     """reshape(softmax(reshape(x))) becomes a softmax (or hardmax) over axes of x, and one reshape or none.
 
     ``exact``: the elements keep their order, and the groups are the same.
     """
-
-    name = "softmax-of-reshape"
-    roots = RESHAPES
-
-    def match(self, node: Node, graph: Graph) -> _BetweenMatch | Miss | None:
-        middle = made_by(node.operand("x"), *_GROUPED)
-        first = made_by(middle.operand("x"), *RESHAPES) if middle is not None else None
-        if middle is None or first is None:
-            return None
-        attributes: Any = middle.attributes
-        axes = _same_groups(middle.result.shape, attributes.axes, first.operand("x").shape)
-        if axes is None:
-            return Miss("the groups of {0} are not axes of {1}", (middle.op.name, first.operand("x").type))
-        return _BetweenMatch(node, (middle, first), axes=axes)
-
-    def moves_on(self, match: _BetweenMatch) -> bool:
-        return match.root.result.shape != match.consumed[1].operand("x").shape
-
-    def build(self, match: _BetweenMatch, rewriter: Rewriter) -> Sequence[Value]:
-        out = self.grouped(match, rewriter)
-        shape = match.root.result.shape
-        return [rewriter.add(RESHAPE, [out], ReshapeAttributes(shape=shape))] if self.moves_on(match) else [out]
+    found = _between(e, node, y, *RESHAPES)
+    if found is None:
+        return KEEP
+    middle, x = found[0], found[1].operand("x")
+    attributes: Any = middle.attributes
+    axes = _same_groups(y.shape, attributes.axes, x.shape)
+    if axes is None:
+        return Miss("the groups of {0} are not axes of {1}", (middle.op.name, x.type))
+    out = _grouped(e, node, middle, axes, moves_on=node.result.shape != x.shape)
+    return out if isinstance(out, Miss) else out.reshape(node.result.shape)
 
 
 def _same_groups(shape: Sequence[Dim], axes: tuple[int, ...], other: Sequence[Dim]) -> tuple[int, ...] | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from dmlc.passes.fold_constants import MOVE_RULES
-from dmlc.passes.hoist.constants import ConstantsInARow
+from dmlc.passes.fold_constants.layouts import MOVE_RULES
+from dmlc.passes.hoist.constants import constants_in_a_row
 from dmlc.passes.hoist.extremum import RisingAfterExtreme
-from dmlc.passes.hoist.layouts import ReductionBeforeExpand
+from dmlc.passes.hoist.layouts import reduction_before_expand
 from dmlc.passes.hoist.linear import ScaleAfterSum, ShiftAfterMean
 from dmlc.passes.manager import REASSOCIATES, PassContext
 from dmlc.passes.rewrite import RewritePass, Rule
@@ -26,4 +26,11 @@ class Hoist(RewritePass, frozen=True):
     rewrite_class: ClassVar[str] = REASSOCIATES
 
     def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
-        return [RisingAfterExtreme, ScaleAfterSum, ShiftAfterMean, ConstantsInARow, ReductionBeforeExpand, *MOVE_RULES]
+        return [
+            RisingAfterExtreme,
+            ScaleAfterSum,
+            ShiftAfterMean,
+            constants_in_a_row,
+            reduction_before_expand,
+            *MOVE_RULES,
+        ]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from msgspec import Struct
@@ -11,8 +10,11 @@ from msgspec import Struct
 from dmlc.ir import Graph, Node, Operation, StoredTensor, Tensor, Value
 from dmlc.ops.binary import ADD, DIV, MUL, SUB
 from dmlc.ops.constant import constant_of
+from dmlc.passes.expressions import Sketch, Term
+from dmlc.passes.lowering import KEEP, Lowered, LoweredNode, simplifies
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
-from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, consumed_elsewhere
+from dmlc.passes.patterns import made_by
+from dmlc.passes.rewrite import Miss, used_elsewhere
 
 _Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 #: A constant of more elements is not computed: the model would hold it beside those that others need.
@@ -38,62 +40,48 @@ class _ConstantStep(Struct, frozen=True):
         return np.asarray(1 / wide if op is DIV else 0 - wide, wide.dtype)
 
 
-class _RowMatch(Match, eq=False, kw_only=True):
-    x: Value
-    constant: _Array
-    inverted: bool
+_TERMS, _FACTORS = (ADD, SUB), (MUL, DIV)
 
 
-class ConstantsInARow(Rule[_RowMatch]):
+def _class(rule: Any, match: LoweredNode, graph: Graph, context: PassContext) -> str:
+    return REASSOCIATES if match.root.result.type.dtype.is_float else EXACT
+
+
+@simplifies(
+    *(ADD, SUB, MUL, DIV),
+    fed_by=(ADD, SUB, MUL, DIV),
+    rewrite_class=REASSOCIATES,
+    class_of=_class,
+    describe=lambda rule, match: f"{match.root.op.name} of {match.consumed[0].op.name} by constants",
+)
+def constants_in_a_row(e: Sketch, node: Node, *operands: Term) -> Lowered:
     """``x * c * d`` becomes ``x * (c * d)``, and ``x + c + d`` becomes ``x + (c + d)``; ``/`` and ``-`` count too.
 
     ``exact`` for integers, ``reassociates`` for floats: not where terms cancel or a product leaves the dtype's range.
     """
-
-    name = "constants-in-a-row"
-    roots: ClassVar[tuple[Operation, ...]] = (ADD, SUB, MUL, DIV)
-    fed_by: ClassVar[Collection[Operation]] = (ADD, SUB, MUL, DIV)
-    rewrite_class = REASSOCIATES
-
-    def match(self, node: Node, graph: Graph) -> _RowMatch | Miss | None:
-        second = _step(node)
-        inner = None if second is None else second.x.producer
-        if second is None or inner is None or inner.op not in (_FACTORS if node.op in _FACTORS else _TERMS):
-            return None
-        first = _step(inner)
-        if first is None:
-            return None
-        most = max(first.constant.size, second.constant.size)
-        if most > _MOST_ELEMENTS:
-            return Miss("a constant has {0} elements", (most,))
-        with np.errstate(all="ignore"):
-            wide = _combined(node.op, second, first)
-            constant = np.asarray(wide).astype(node.result.type.dtype.numpy)
-            if (miss := _why_kept(node.op, first, second, wide, constant)) is not None:
-                return miss
-        inverted = first.inverted != second.inverted
-        return _RowMatch(node, (first.node,), x=first.x, constant=constant, inverted=inverted)
-
-    def check(self, match: _RowMatch, graph: Graph) -> Miss | None:
-        dtype = match.root.result.type.dtype
-        if not self.capabilities.has_kernel(DIV if match.inverted else MUL, dtype):
-            return Miss("the target computes {0} with casts around it", (dtype,))
-        return consumed_elsewhere(match)
-
-    def class_of(self, match: _RowMatch, graph: Graph, context: PassContext) -> str:
-        return REASSOCIATES if match.root.result.type.dtype.is_float else EXACT
-
-    def describe(self, match: _RowMatch) -> str:
-        return f"{match.root.op.name} of {match.consumed[0].op.name} by constants"
-
-    def build(self, match: _RowMatch, rewriter: Rewriter) -> Sequence[Value]:
-        constant, is_product = rewriter.constant(match.constant), match.root.op in _FACTORS
-        if match.inverted:
-            return [rewriter.add(DIV if is_product else SUB, [constant, match.x])]
-        return [rewriter.add(MUL if is_product else ADD, [match.x, constant])]
-
-
-_TERMS, _FACTORS = (ADD, SUB), (MUL, DIV)
+    second, is_product, dtype = _step(node), node.op in _FACTORS, node.result.type.dtype
+    inner = None if second is None else made_by(second.x, *(_FACTORS if is_product else _TERMS))
+    first = None if inner is None else _step(inner)
+    if second is None or first is None:
+        return KEEP
+    most = max(first.constant.size, second.constant.size)
+    if most > _MOST_ELEMENTS:
+        return Miss("a constant has {0} elements", (most,))
+    with np.errstate(all="ignore"):
+        wide = _combined(node.op, second, first)
+        constant = np.asarray(wide).astype(dtype.numpy)
+        if reason := _why_kept(node.op, first, second, wide, constant):
+            return reason
+    e.taken.append(first.node)
+    inverted = first.inverted != second.inverted
+    if not e.target.has_kernel(DIV if inverted else MUL, dtype):
+        return Miss("the target computes {0} with casts around it", (dtype,))
+    if reason := used_elsewhere(first.node.result):
+        return reason
+    x, row = e.of(first.x), e.number(constant, dtype)
+    if inverted:
+        return row / x if is_product else row - x
+    return x * row if is_product else x + row
 
 
 def _step(node: Node) -> _ConstantStep | None:

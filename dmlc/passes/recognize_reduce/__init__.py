@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from dmlc.passes.manager import RANGE, PassContext
-from dmlc.passes.recognize_reduce.log_sum_exp import LogSumExp, ShiftedLogSumExp
-from dmlc.passes.recognize_reduce.mean import MeanFromSum, MeanOfParts, SumFromMean
-from dmlc.passes.recognize_reduce.norms import RULES, LogOfSum
+from dmlc.passes.recognize_reduce.log_sum_exp import log_sum_exp, shifted_log_sum_exp
+from dmlc.passes.recognize_reduce.mean import mean_from_sum, mean_of_parts, sum_from_mean
+from dmlc.passes.recognize_reduce.norms import RULES, log_of_sum
 from dmlc.passes.rewrite import RewritePass, Rule
 
 
@@ -20,4 +20,4 @@ class RecognizeReduce(RewritePass, frozen=True):
     rewrite_class: ClassVar[str] = RANGE
 
     def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
-        return [MeanFromSum, MeanOfParts, SumFromMean, *RULES, ShiftedLogSumExp, LogSumExp, LogOfSum]
+        return [mean_from_sum, mean_of_parts, sum_from_mean, *RULES, shifted_log_sum_exp, log_sum_exp, log_of_sum]

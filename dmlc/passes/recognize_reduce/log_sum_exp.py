@@ -2,74 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import ClassVar
-
-from dmlc.ir import Graph, Node, Operation, Value
+from dmlc.ir import Node
 from dmlc.ops.binary import ADD
 from dmlc.ops.elementwise import LOG
 from dmlc.ops.reduce import REDUCE_LOG_SUM, REDUCE_LOG_SUM_EXP, REDUCE_MAX, ReduceAttributes
 from dmlc.passes.canonicalize_reduce.kinds import fit, reduce_to
-from dmlc.passes.emitted import no_gain
+from dmlc.passes.emitted import why_no_gain
+from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.fuse_softmax.views import MAKERS_OF_LOG_SUM_EXP, log_sum_exp_of
+from dmlc.passes.lowering import KEEP, Lowered, simplifies
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.patterns import Seen, difference_of, made_by, used_outside
-from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 
 
-class _LogSumExpMatch(Match, eq=False, kw_only=True):
-    """``x`` is what the logarithm of the sum of powers is taken of, over ``axes``."""
-
-    x: Value
-    axes: tuple[int, ...]
-
-
-class _LogSumExpRule(Rule[_LogSumExpMatch]):
-    rewrite_class = REASSOCIATES
-
-    def match(self, node: Node, graph: Graph) -> _LogSumExpMatch | None:
-        seen: Seen = []
-        found = log_sum_exp_of(node.result, seen)
-        if found is None or not self.wants(found.x):
-            return None
-        inside = tuple(dict.fromkeys([n for n in seen if n is not node]))
-        return _LogSumExpMatch(node, inside, x=found.x, axes=found.axes)
-
-    def wants(self, x: Value) -> bool:
-        """Return whether this rule rewrites the pattern of this ``x``."""
-        return True
-
-    def check(self, match: _LogSumExpMatch, graph: Graph) -> Miss | None:
-        more = int(fit(graph, match.x.shape, match.axes, match.root.result.shape) is None)
-        outside = used_outside(match.consumed, match.root)
-        return outside or no_gain(self.context, match, REDUCE_LOG_SUM_EXP, match.x, match.axes, graph, more=more)
-
-    def build(self, match: _LogSumExpMatch, rewriter: Rewriter) -> Sequence[Value]:
-        record = ReduceAttributes(axes=match.axes, keepdims=False)
-        return [reduce_to(rewriter, REDUCE_LOG_SUM_EXP, match.x, record, match.root.result.shape)]
+def _log_sum_exp(e: Sketch, node: Node, *, shifted: bool) -> Lowered:
+    seen: Seen = []
+    found = log_sum_exp_of(node.result, seen)
+    if found is None:
+        return KEEP
+    parts, target = None if shifted else difference_of(found.x, []), node.result.shape
+    if parts is not None and made_by(parts[1], REDUCE_MAX) is not None:
+        return KEEP  # the shifted form has a rule of its own
+    e.taken += [n for n in seen if n is not node]
+    more = int(fit(e.graph, found.x.shape, found.axes, target) is None)
+    outside = used_outside(e.taken, node) or why_no_gain(e, node, REDUCE_LOG_SUM_EXP, found.x, found.axes, more=more)
+    record = ReduceAttributes(axes=found.axes, keepdims=False)
+    return outside or reduce_to(e, REDUCE_LOG_SUM_EXP, found.x, record, target)
 
 
-class LogSumExp(_LogSumExpRule):
+@simplifies(LOG, REDUCE_LOG_SUM, gives=REASSOCIATES)
+def log_sum_exp(e: Sketch, node: Node, x: Term) -> Lowered:
     """log(reduce_sum(exp(x))) becomes reduce_log_sum_exp(x).
 
     ``reassociates``: the same function; where exp(x) left its range, the fused one does not.
     """
-
-    name = "log-sum-exp"
-    roots: ClassVar[tuple[Operation, ...]] = (LOG, REDUCE_LOG_SUM)
-
-    def wants(self, x: Value) -> bool:
-        parts = difference_of(x, [])
-        return parts is None or made_by(parts[1], REDUCE_MAX) is None  # the shifted form has a rule of its own
+    return _log_sum_exp(e, node, shifted=False)
 
 
-class ShiftedLogSumExp(_LogSumExpRule):
+@simplifies(ADD, fed_by=MAKERS_OF_LOG_SUM_EXP, gives=REASSOCIATES)
+def shifted_log_sum_exp(e: Sketch, node: Node, a: Term, b: Term) -> Lowered:
     """m + log(reduce_sum(exp(x - m))) with m = reduce_max(x) becomes reduce_log_sum_exp(x).
 
     ``reassociates``. It is known too where an infinite maximum is taken for 0, and where the rest is a log-sum-exp.
     Where a target's own operator does not take the maximum out, as DirectML's, the written form is shorter and stays.
     """
-
-    name = "shifted-log-sum-exp"
-    roots: ClassVar[tuple[Operation, ...]] = (ADD,)
-    fed_by: ClassVar[Collection[Operation]] = MAKERS_OF_LOG_SUM_EXP
+    return _log_sum_exp(e, node, shifted=True)

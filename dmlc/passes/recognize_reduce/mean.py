@@ -2,125 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import ClassVar
-
 import numpy as np
 
 from dmlc.ir import Dim, DType, Graph, Node, Operation, Value, product
 from dmlc.ops.binary import DIV, MUL
 from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, ReduceAttributes
-from dmlc.passes.emitted import no_gain
+from dmlc.passes.emitted import why_no_gain
+from dmlc.passes.expressions import Sketch, Term
+from dmlc.passes.lowering import KEEP, Lowered, simplifies
 from dmlc.passes.manager import REASSOCIATES
-from dmlc.passes.patterns import ScaledValue, made_by, scaled_of
-from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+from dmlc.passes.patterns import ScaledValue, scaled_of
+from dmlc.passes.rewrite import Miss, used_elsewhere
 
 
-class _ScaledReductionMatch(Match, eq=False, kw_only=True):
-    """``number`` is the constant: a divisor, a factor near one over a count, or the factor of a mean."""
-
-    number: float
-    scale: Node
-
-
-class _Scaled(Rule[_ScaledReductionMatch]):
-    rewrite_class = REASSOCIATES
-    becomes: ClassVar[Operation] = REDUCE_MEAN
-
-    def parts(self, match: _ScaledReductionMatch) -> tuple[Node, Value]:
-        """The reduction and what it is of in the end."""
-        return match.consumed[0], match.consumed[0].operand("x")
-
-    def check(self, match: _ScaledReductionMatch, graph: Graph) -> Miss | None:
-        reduction, x = self.parts(match)
-        axes = reduction.attributes_as(ReduceAttributes).axes
-        count: Dim = product([x.shape[a] for a in axes])
-        miss = self._other_number(match, count, graph)
-        if miss is not None:
-            return miss
-        if count == 0:  # the sum is 0, the mean NaN
-            return Miss("there is nothing to reduce")
-        return used_elsewhere(match.consumed[0].result) or no_gain(self.context, match, self.becomes, x, axes, graph)
-
-    def _other_number(self, match: _ScaledReductionMatch, count: Dim, graph: Graph) -> Miss | None:
-        """The reason why the constant does not stand for the number of elements; None where it does."""
-        dtype, number = match.scale.result.type.dtype, match.number
-        by_inverse = self.becomes is REDUCE_MEAN and match.scale.op is not DIV
-        told = str(dtype.numpy.type(number)).removesuffix(".0")  # the shortest text of this number and no other
-        role = f"the factor {told}" if match.scale.op is not DIV else f"the divisor {told}"
-        wanted = "one over the number of elements" if by_inverse else "the number of elements"
-        if isinstance(count, int):
-            found = _inverse(count, dtype) if by_inverse else float(count)
-            return None if found == number else Miss("{0} is not {1}, {2}", (role, wanted, count))
-        low, high = graph.dims.interval(count)
-        needed = _count(number, dtype) if by_inverse else number
-        text = "{0} is {1}, {2}, only for some sizes"
-        if not (needed.is_integer() and low <= needed <= high):
-            text = "{0} is not {1}, {2}"
-        return Miss(text, (role, wanted, count))
-
-    def build(self, match: _ScaledReductionMatch, rewriter: Rewriter) -> Sequence[Value]:
-        reduction, x = self.parts(match)
-        return [rewriter.add(self.becomes, [x], reduction.attributes)]
+def _mean_or_sum(e: Sketch, node: Node, scaled: ScaledValue, reduction: Node, x: Value, becomes: Operation) -> Lowered:
+    """The mean or sum of ``x`` that a scaled reduction, or a reduction of what is scaled, is."""
+    axes = reduction.attributes_as(ReduceAttributes).axes
+    count: Dim = product([x.shape[a] for a in axes])
+    if miss := _why_other_number(scaled, count, e.graph, becomes):
+        return miss
+    if count == 0:  # the sum is 0, the mean NaN
+        return Miss("there is nothing to reduce")
+    reason = used_elsewhere(e.taken[0].result) or why_no_gain(e, node, becomes, x, axes)
+    return reason or e(becomes, x, attributes=reduction.attributes)
 
 
-class MeanFromSum(_Scaled):
+def _why_other_number(scaled: ScaledValue, count: Dim, graph: Graph, becomes: Operation) -> Miss | None:
+    """The reason why the constant does not stand for the number of elements; None where it does."""
+    op, dtype, number = scaled.node.op, scaled.node.result.type.dtype, scaled.number
+    by_inverse = becomes is REDUCE_MEAN and op is not DIV
+    told = str(dtype.numpy.type(number)).removesuffix(".0")  # the shortest text of this number and no other
+    role = f"the factor {told}" if op is not DIV else f"the divisor {told}"
+    wanted = "one over the number of elements" if by_inverse else "the number of elements"
+    if isinstance(count, int):
+        found = _inverse(count, dtype) if by_inverse else float(count)
+        return None if found == number else Miss("{0} is not {1}, {2}", (role, wanted, count))
+    low, high = graph.dims.interval(count)
+    needed = _count(number, dtype) if by_inverse else number
+    text = "{0} is {1}, {2}, only for some sizes"
+    if not (needed.is_integer() and low <= needed <= high):
+        text = "{0} is not {1}, {2}"
+    return Miss(text, (role, wanted, count))
+
+
+@simplifies(DIV, MUL, fed_by=(REDUCE_SUM,), gives=REASSOCIATES)
+def mean_from_sum(e: Sketch, node: Node, *operands: Term) -> Lowered:
     """reduce_sum(x) / n, or times 1 / n, becomes reduce_mean(x), where n is the number of elements in each group.
 
     ``reassociates``: a target may divide before it adds. Floats only: means of integers truncate.
     """
-
-    name = "mean-from-sum"
-    roots: ClassVar[tuple[Operation, ...]] = (DIV, MUL)
-    fed_by: ClassVar[Collection[Operation]] = (REDUCE_SUM,)
-
-    def match(self, node: Node, graph: Graph) -> _ScaledReductionMatch | None:
-        scaled = _scaled(node.result)
-        inner = made_by(scaled.x, REDUCE_SUM) if scaled is not None else None
-        if scaled is None or inner is None:
-            return None
-        return _ScaledReductionMatch(node, (inner,), number=scaled.number, scale=node)
+    scaled = _scaled(node.result)
+    inner = e.made_by(scaled.x, REDUCE_SUM) if scaled is not None else None
+    if scaled is None or inner is None:
+        return KEEP
+    return _mean_or_sum(e, node, scaled, inner, inner.operand("x"), REDUCE_MEAN)
 
 
-class MeanOfParts(_Scaled):
+@simplifies(REDUCE_SUM, fed_by=(DIV, MUL), gives=REASSOCIATES)
+def mean_of_parts(e: Sketch, node: Node, x: Term) -> Lowered:
     """reduce_sum(x / n), or of x times 1 / n, becomes reduce_mean(x), where n is the number of elements in each group.
 
     ``reassociates``: the sum before the division is larger, and may overflow where the parts did not. Floats only.
     """
-
-    name = "mean-of-parts"
-    roots: ClassVar[tuple[Operation, ...]] = (REDUCE_SUM,)
-    fed_by: ClassVar[Collection[Operation]] = (DIV, MUL)
-
-    def match(self, node: Node, graph: Graph) -> _ScaledReductionMatch | None:
-        scaled = _scaled(node.operand("x"))
-        if scaled is None:
-            return None
-        return _ScaledReductionMatch(node, (scaled.node,), number=scaled.number, scale=scaled.node)
-
-    def parts(self, match: _ScaledReductionMatch) -> tuple[Node, Value]:
-        scaled = _scaled(match.root.operand("x"))
-        assert scaled is not None
-        return match.root, scaled.x
+    scaled = _scaled(x.value)
+    if scaled is None:
+        return KEEP
+    e.taken.append(scaled.node)
+    return _mean_or_sum(e, node, scaled, node, scaled.x, REDUCE_MEAN)
 
 
-class SumFromMean(_Scaled):
+@simplifies(MUL, fed_by=(REDUCE_MEAN,), gives=REASSOCIATES)
+def sum_from_mean(e: Sketch, node: Node, *operands: Term) -> Lowered:
     """reduce_mean(x) * n becomes reduce_sum(x), where n is the number of elements in each group.
 
     ``reassociates``. Floats only: means of integers truncate.
     """
-
-    name = "sum-from-mean"
-    roots: ClassVar[tuple[Operation, ...]] = (MUL,)
-    fed_by: ClassVar[Collection[Operation]] = (REDUCE_MEAN,)
-    becomes: ClassVar[Operation] = REDUCE_SUM
-
-    def match(self, node: Node, graph: Graph) -> _ScaledReductionMatch | None:
-        scaled = scaled_of(node.result)
-        inner = made_by(scaled.x, REDUCE_MEAN) if scaled is not None else None
-        if scaled is None or inner is None:
-            return None
-        return _ScaledReductionMatch(node, (inner,), number=scaled.number, scale=node)
+    scaled = scaled_of(node.result)
+    inner = e.made_by(scaled.x, REDUCE_MEAN) if scaled is not None else None
+    if scaled is None or inner is None:
+        return KEEP
+    return _mean_or_sum(e, node, scaled, inner, inner.operand("x"), REDUCE_SUM)
 
 
 def _scaled(value: Value) -> ScaledValue | None:

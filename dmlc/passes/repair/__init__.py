@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from dmlc.ir import Graph
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
-from dmlc.passes.fold_constants import MOVE_RULES
+from dmlc.passes.fold_constants.layouts import MOVE_RULES
 from dmlc.passes.manager import REASSOCIATES, PassContext
 from dmlc.passes.repair.absent import RULES as ABSENT_RULES
 from dmlc.passes.repair.einsum import einsum_of_pairs, matmul_of_letters, spell_ellipsis

@@ -112,6 +112,6 @@ def test_an_extreme_over_other_axes_is_made_alone() -> None:
 
 
 def test_the_own_hardmax_has_no_doubles() -> None:
-    """A double is searched and compared, at what an argmax and a one-hot cost where it stands."""
-    assert rules(compiled((3, 3), ("hardmax", [0]), dtype="float64")) == ["hardmax-by-places"]
+    """A double is searched, and ones are put at the places."""
+    assert rules(compiled((3, 3), ("hardmax", [0]), dtype="float64")) == ["hardmax-by-scatter"]
     assert operators(compiled((3, 3), ("hardmax", [0]))) == ["Hardmax"]

@@ -155,7 +155,7 @@ def test_a_few_numbers_are_one_node(op: str) -> None:
 
 
 def test_maxima_over_axes_that_stand_apart_are_read_in_long_runs() -> None:
-    assert chosen(compiled(reduction("max", [0, 2]), (64, 3, 224, 224)))[0] == "reduce-inner-first"
+    assert chosen(compiled(reduction("max", [0, 2]), (64, 3, 224, 224))) == ["reduce-outer-first", "reduce-in-steps"]
     assert chosen(compiled(reduction("max", [0, 2]), (16, 3, 32, 32)))[0] == "reduce-inner-first"
 
 

@@ -51,7 +51,7 @@ def test_averages_of_everything_stay_and_other_means_do_not() -> None:
 @pytest.mark.parametrize("op", ["max", "min"])
 def test_extremes_of_integers_are_taken_in_parts(op: str) -> None:
     """They leave no range, as sums of integers may."""
-    assert chosen(reduced(op, (8, 32, 1024, 4), [0, 1, 3], "int32")) == ["reduce-in-steps"]
+    assert "reduce-in-steps" in chosen(reduced(op, (8, 32, 1024, 4), [0, 1, 3], "int32"))
     assert chosen(reduced("sum", (8, 32, 1024, 4), [0, 1, 3], "int32")) == []
     x = np.random.default_rng(0).integers(-9, 9, (4, 16, 64, 2)).astype(np.int32)
     program = reduced(op, x.shape, [0, 1, 3], "int32", only_rules=["reduce-in-steps"])
@@ -59,7 +59,8 @@ def test_extremes_of_integers_are_taken_in_parts(op: str) -> None:
 
 
 def test_axes_of_size_1_are_left_where_none_lies_in_the_way() -> None:
-    assert chosen(reduced("mean", (1, 100, 8, 256, "N"), [1])) == ["reduce-ones-too", "sum-by-product"]
+    assert chosen(reduced("max", (1, 16, 32, 32), [1])) == ["reduce-ones-too"]
+    assert chosen(reduced("mean", (1, 100, 8, 256, "N"), [1])) == ["sum-by-product"]
     assert "reduce-ones-too" not in chosen(reduced("mean", (100, 8, 256, "N"), [0]))
 
 

@@ -96,18 +96,23 @@ def compiled(model: ModelProto, target: str) -> tuple[str, int | str]:
         return nodes, "not loaded"
 
 
+def rewrite(path: Path, peer: str, file: Path) -> str:
+    """Write the peer's model to ``file``. Return why there is none, or nothing."""
+    child = multiprocessing.get_context("spawn").Process(target=_rewrite, args=(path, peer, file))
+    child.start()
+    child.join(_LIMIT)
+    if child.is_alive():
+        child.kill()
+        return "too slow"
+    return "failed" if child.exitcode or not file.exists() else ""
+
+
 def rewritten(path: Path, peer: str) -> ModelProto | str:
     """Return the peer's model, or why it does not count."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "peer.onnx"
-        child = multiprocessing.get_context("spawn").Process(target=_rewrite, args=(path, peer, file))
-        child.start()
-        child.join(_LIMIT)
-        if child.is_alive():
-            child.kill()
-            return "too slow"
-        if child.exitcode or not file.exists():
-            return "failed"
+        if failure := rewrite(path, peer, file):
+            return failure
         model = onnx.load(file)
     source = onnx.load(path)
     if _ATTENTION & (operators(model).keys() - operators(source).keys()):

@@ -1,4 +1,4 @@
-"""What other optimizers did to models: the nodes that each leaves, and what ``dmlc verify --locate`` says of them.
+"""Nodes that other optimizers leave of models, and what ``dmlc verify --locate`` says of their results.
 
 ``python -m tools.peer_verdicts [MODEL.onnx ...] [--peers onnxsim,onnxslim,onnxscript] [--inputs 8]`` prints a table of
 the page docs/explanation/peer_models.md: a row for each model with nodes, and a cell for each installed peer and for
@@ -78,7 +78,7 @@ def _judged(path: Path, tool: str, inputs: int) -> tuple[str, str, str]:
 
 
 def _command(*words: Any) -> str:
-    """What a command of dmlc prints; nothing where it takes too long."""
+    """The output of a command of dmlc; nothing where it takes too long."""
     try:
         done = subprocess.run(
             [sys.executable, "-m", "dmlc", *map(str, words)], capture_output=True, text=True, timeout=_LIMIT
@@ -94,7 +94,10 @@ def _place(answer: dict[str, Any]) -> str:
     if not located:
         return str(answer["reason"])
     node = located["result_node"] or located["node"] or {}
-    return f"{node.get('operator', '')} `{located['value']['a']}`: {answer['reason']}".strip()
+    value = located["value"]
+    worst = value["worst"] or {}
+    apart = f"{worst['original']} became {worst['result']}" if worst else value["what"] or answer["reason"]
+    return f"{node.get('operator', '')} `{value['a']}`: {apart}".strip()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """onnx's own tests of operators on the provider, as they are: those that it takes whole.
 
-By default one of each set of operators and types; ``--node-tests=all`` runs all.
+By default one of each set of operators and types; ``--webgpu=all`` runs all.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def kind(model: ModelProto) -> tuple[frozenset[str], tuple[int, ...]]:
 
 
 def test_operators_give_the_numbers_of_onnx(request: pytest.FixtureRequest) -> None:
-    found = dict(whole(every=request.config.getoption("--node-tests") == "all"))
+    found = dict(whole(every=request.config.getoption("--webgpu") == "all"))
     cases, expected = [], {}
     for name, case in found.items():
         (inputs, outputs), *_ = case.data_sets

@@ -96,7 +96,7 @@ def _place(answer: dict[str, Any]) -> str:
     node = located["result_node"] or located["node"] or {}
     value = located["value"]
     worst = value["worst"] or {}
-    apart = f"{worst['original']} became {worst['result']}" if worst else value["what"] or answer["reason"]
+    apart = f"{worst['a']} became {worst['b']}" if worst else value["what"] or answer["reason"]
     return f"{node.get('operator', '')} `{value['a']}`: {apart}".strip()
 
 

@@ -51,11 +51,14 @@ class NodeRule(RangedRule, Rule[LoweredNode]):
             if offered is not True:
                 return offered or None
         try:
-            return lowered(self.lower, Sketch(graph, self.capabilities, self), node)
+            return lowered(self.lower, self.builder(graph), node)
         except OpError as error:
             if not self.may_not_fit and all(v.type.is_static for v in node.operands if v is not None):
                 raise  # nothing is open here: the rule is wrong
             return Miss("{0}", (str(error),))
+
+    def builder(self, graph: Graph) -> Sketch:
+        return Sketch(graph, self.capabilities, self)
 
     def describe(self, match: LoweredNode) -> str:
         node = match.root

@@ -92,7 +92,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--model-tests", choices=("all", "turns"), default="turns", help=help)
     help = "which of onnx's node tests run: all, or a sample"
     parser.addoption("--node-tests", choices=("all", "sample"), default="sample", help=help)
-    help = "which operators run on WebGPU by dtype, rank, ties and size: all, or one of each operator and dtype"
+    help = "which operators run on WebGPU by dtype, rank, ties and size: all, or one of each"
     parser.addoption("--webgpu", choices=("all", "sample"), default="sample", help=help)
 
 

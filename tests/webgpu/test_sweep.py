@@ -1,6 +1,6 @@
 """Operators over dtypes, ranks, axes, ties and empty tensors on the provider: what the table says runs there is right.
 
-By default one row of each operator and dtype; ``--webgpu=all`` runs all.
+By default one row of each operator; ``--webgpu=all`` runs all.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def chosen(*, every: bool) -> dict[str, Row]:
     """The rows whose node runs on the provider by the table of the target, without a known fault."""
     target, seen, out = load_target("webgpu"), set(), {}
     for row in rows():
-        key = (row.op, row.operands[0].dtype, row.operands[0].size == 0)
+        key = (row.op, row.operands[0].size == 0)
         if every or key not in seen:
             report = placement(row.model(), target)
             if not report.fails and report.count("provider") == len(report.nodes) == 1:
@@ -36,7 +36,7 @@ def chosen(*, every: bool) -> dict[str, Row]:
 def test_kernels_give_the_numbers_of_the_cpu(request: pytest.FixtureRequest) -> None:
     every = request.config.getoption("--webgpu") == "all"
     found = chosen(every=every)
-    assert len(found) > (1000 if every else 100)
+    assert len(found) > (1000 if every else 60)
     got = together_on_webgpu(Case(name, row.model(), row.feeds()) for name, row in found.items())
     wrong = []
     for name, row in found.items():

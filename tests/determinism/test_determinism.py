@@ -23,13 +23,13 @@ TARGETS = ["directml", "cpu"]
 
 @pytest.fixture(scope="module")
 def first(corpus: Path) -> dict[str, str]:
-    """The digests of one run: small examples, all programs, a sixth of the patterns and of what once failed."""
-    share = {"programs": 1, "models": 1, "patterns": 6, "once": 6}
+    """The digests of one run: small examples, all programs, a twelfth of the patterns and of what once failed."""
+    share = {"programs": 1, "models": 1, "patterns": 12, "once": 12}
     listed = sources(corpus)
     names = [name for place, name in enumerate(listed) if place % share.get(name.split("/")[0], len(listed)) == 0]
     names += ["examples/03_language/model.dml", "examples/05_builder/model.py", "examples/06_ci/nms.dml"]
     names += [f"examples/more/{name}/model.dml" for name in ("ctc_greedy", "keypoints")]
-    assert len(names) > 18
+    assert len(names) > 12
     return run(corpus, names, TARGETS, Circumstances("1", shake=1))
 
 

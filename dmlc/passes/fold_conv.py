@@ -53,7 +53,7 @@ class Conv(Struct, frozen=True):
 
 
 def conv_of(value: Value) -> Conv | None:
-    """The convolution that the value is; None where its weights are not known, or lie in a file of their own."""
+    """The convolution that the value is; None where its weights are not known, or are in another file."""
     node = value.producer
     if node is None or not (is_opaque(node, "Conv") or is_opaque(node, "ConvTranspose")):
         return None
@@ -98,7 +98,7 @@ def wide(tensors: Sequence[Tensor]) -> list[np.ndarray[Any, Any]]:
 
 
 def known(value: Value | None) -> Tensor | None:
-    """The constant that the value is, unless it lies in a file of its own."""
+    """The constant that the value is, unless its data are in another file."""
     tensor = constant_of(value)
     return None if isinstance(tensor, StoredTensor) and tensor.is_apart else tensor
 
@@ -142,14 +142,19 @@ def fold_batch_norm(e: Sketch, node: Node, x: Term, *statistics: Term) -> Lowere
         return _folded(e, conv, "folded weights leave", scale, beta - mean * scale)
 
 
-def _beside_conv(node: Node) -> tuple[Conv, Tensor] | None:
-    """The convolution and the constant that an operation combines."""
+def _conv_and_numbers(e: Sketch, node: Node) -> tuple[Conv, Array] | Miss | None:
+    """Return the convolution and the number for each of its channels, in f64, that an operation combines."""
     is_symmetric = node.op in (ADD, MUL)
     for value, other in both_ways(node) if is_symmetric else [(node.operand("a"), node.operand("b"))]:
         conv, tensor = conv_of(value), known(other)
-        if conv is not None and tensor is not None:
-            return conv, tensor
-    return None
+        if conv is None or tensor is None:
+            continue
+        e.taken.append(conv.node)
+        values = channel_values(tensor, conv)
+        if values is None:
+            return Miss("{0} varies along other axes than the channels", (tensor.type,))
+        return conv, values.astype(np.float64)
+    return KEEP
 
 
 @simplifies(ADD, fed_by=(OPAQUE,), gives=REASSOCIATES)
@@ -158,15 +163,11 @@ def fold_bias_into_conv(e: Sketch, node: Node, *operands: Term) -> Lowered:
 
     ``reassociates``: a runtime may add the bias to the sum before its last term.
     """
-    found = _beside_conv(node)
-    if found is None:
-        return KEEP
+    found = _conv_and_numbers(e, node)
+    if not isinstance(found, tuple):
+        return found
     conv, bias = found
-    e.taken.append(conv.node)
-    values = channel_values(bias, conv)
-    if values is None:
-        return Miss("{0} varies along other axes than the channels", (bias.type,))
-    return _folded(e, conv, "folded bias leaves", None, values.astype(np.float64))
+    return _folded(e, conv, "folded bias leaves", None, bias)
 
 
 @simplifies(MUL, DIV, fed_by=(OPAQUE,), gives=REASSOCIATES)
@@ -176,17 +177,12 @@ def fold_scale_into_conv(e: Sketch, node: Node, *operands: Term) -> Lowered:
     ``reassociates``: the scale is multiplied into the weights instead of the sums. The new weights are computed in f64
     and rounded once.
     """
-    found = _beside_conv(node)
-    if found is None:
-        return KEEP
+    found = _conv_and_numbers(e, node)
+    if not isinstance(found, tuple):
+        return found
     conv, scale = found
-    e.taken.append(conv.node)
-    values = channel_values(scale, conv)
-    if values is None:
-        return Miss("{0} varies along other axes than the channels", (scale.type,))
     with np.errstate(all="ignore"):
-        factors = values.astype(np.float64) if node.op is MUL else 1 / values.astype(np.float64)
-    return _folded(e, conv, "scaled weights leave", factors, None)
+        return _folded(e, conv, "scaled weights leave", scale if node.op is MUL else 1 / scale, None)
 
 
 @simplifies(MUL, fed_by=(ADD, MATMUL), gives=REASSOCIATES)
@@ -212,7 +208,7 @@ def fold_scale_into_product(e: Sketch, node: Node, *operands: Term) -> Lowered:
 
 def _scaled_product(e: Sketch, product: Node, data: Sequence[Tensor], scale: Tensor) -> Lowered:
     if any(isinstance(t, StoredTensor) and t.is_apart for t in (*data, scale)):
-        return Miss("the weights are in a file of their own")
+        return Miss("the weights are in another file")
     with np.errstate(all="ignore"):  # in f64, rounded once
         columns = wide([scale])[0].reshape(-1)
         scaled = [(array * columns).astype(scale.dtype.numpy) for array in wide(data)]
@@ -437,7 +433,7 @@ _RULES: tuple[type[Rule[Any]], ...] = (
 
 
 class FoldConv(RewritePass, frozen=True):
-    """Weights in a file of their own are never read for it."""
+    """Weights in other files are never read for it."""
 
     name: ClassVar[str] = "fold-conv"
     summary: ClassVar[str] = "Fold batch normalizations, biases, scales and padding into convolutions."

@@ -222,7 +222,7 @@ def _unknown_opset(model: onnx.ModelProto) -> list[str]:
 
     own, newest = imported_versions(model.opset_import).get("", 0), onnx_opset_version()
     what = f"opset {own} is newer than the installed onnx, {release}"
-    return [f"{what}: operators are read as those of opset {newest}"] if own > newest else []
+    return [f"{what}: operators are read as in opset {newest}"] if own > newest else []
 
 
 def _defined_at(model: onnx.ModelProto, options: Options, *, asked: bool) -> tuple[onnx.ModelProto, list[str]]:

@@ -20,7 +20,7 @@ def add_comparison(parser: argparse.ArgumentParser, *, inputs: str) -> None:
 
 
 def check_comparison(args: argparse.Namespace) -> None:
-    """Raises ``UsageError`` for numbers out of range, and for a tolerance beside ``--exact``."""
+    """Raises ``UsageError`` for numbers out of range, and for a tolerance given with ``--exact``."""
     for option, number in (("--rtol", args.rtol), ("--atol", args.atol)):
         if number is not None and not number >= 0:
             raise UsageError(f"{option} is 0 or more, not {number}")

@@ -59,7 +59,7 @@ def as_written(args: argparse.Namespace, program: api.Program, source: Source | 
 
 
 def timing_lines(program: api.Program) -> list[str]:
-    """Return the time of each pass that changed something, and that of all others together."""
+    """Return the time of each pass that changed something, and the time of all other passes together."""
     lines = [f"{spent * 1e3:8.2f} ms  {name}" for name, spent, changed in program.timings if changed]
     idle = [spent for _, spent, changed in program.timings if not changed]
     return [*lines, f"{sum(idle) * 1e3:8.2f} ms  {counted(len(idle), 'other pass')}"]

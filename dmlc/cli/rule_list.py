@@ -29,7 +29,7 @@ class RuleList(Answer, frozen=True):
 
 
 def list_rules(console: Console, of_pass: str = "") -> int:
-    """Print the rules, all or those of a pass. Always fine."""
+    """Print all rules, or the rules of one pass."""
     rules = [rule for rule in all_rules() if not of_pass or of_pass in rule.passes]
     rows = [["rule", "class", "passes", "description"]]
     rows += [[r.name, class_text(r), ", ".join(r.passes), r.summary] for r in rules]

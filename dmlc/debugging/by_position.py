@@ -35,7 +35,7 @@ def renaming_note(second: Subject) -> str:
 
 
 class _Positioned(Subject):
-    """A side under the names of another one. ``names`` are its own, by those of the other."""
+    """A model run under the value names of another model. ``names`` maps the other's names to its own."""
 
     def __init__(self, like: Subject, side: Subject) -> None:
         super().__init__(like.inputs, like.outputs, side.size, defines_empty=side.defines_empty)

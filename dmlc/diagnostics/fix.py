@@ -19,7 +19,7 @@ _MAX_SHOWN = 60
 #: A name, a number, a call or a bracket, with signs before it.
 _BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 _ONE_OPERAND = re.compile(r"[-!]*(`[^`]*`|[\w.]+)?#*")
-#: The text around an expression that stands for itself: in a call or a bracket, or as a statement has it.
+#: The text around an expression that needs no parentheses: in a call, in brackets, or as a whole statement.
 _BEFORE, _BEHIND = re.compile(r"([(\[,]|(?<![=<>!])=)\s*$"), re.compile(r"\s*([)\],]|\|>)")
 _BEGINS, _ENDS = re.compile(r"\s*([\w\s,]+=|return)\s*"), re.compile(r"\s*([#}]|$)")
 
@@ -156,7 +156,7 @@ def _around(pattern: str, span: Span) -> str:
 
 
 def enclosed(text: str, span: Span) -> str:
-    """An expression to write for a span, in parentheses where an operator beside it would take a part of it."""
+    """An expression to write for a span, in parentheses where a neighbouring operator would bind to a part of it."""
     line, last = span.source.line(span.line), span.source.line(span.end_line)
     before, behind = line[: span.column - 1], last[span.end_column - 1 :]
     is_operand = _BEFORE.search(before) is not None and _BEHIND.match(behind) is not None

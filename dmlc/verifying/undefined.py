@@ -290,7 +290,7 @@ def _roots_of_infinity(step: TraceStep) -> Iterator[UndefinedElements]:
 
 
 def _powers_next_to_1(step: TraceStep) -> Iterator[UndefinedElements]:
-    """1 raised to NaN is 1, no number beside 1 gives that, and rounding decides which it is."""
+    """1 raised to NaN is 1 and a number next to 1 raised to NaN is NaN: rounding decides which."""
     for base, exponent in _powers(step):
         places = np.isnan(exponent) & (np.abs(base - 1) <= 2 * UNITS * np.finfo(base.dtype).eps) & (base != 1)
         yield from _undefined(

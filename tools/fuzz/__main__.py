@@ -46,7 +46,7 @@ def main() -> int:
 
 
 def _run(kind: str, args: argparse.Namespace, end: float) -> int:
-    """Runs of ``_BATCH`` seeds, each in a process of its own, with figures of what became of the cases."""
+    """Runs of ``_BATCH`` seeds, each in another process, with counts of the outcomes."""
     folder = args.out / "structured" if kind == "structure" else args.out
     total, kinds = Found(), Counter[str]()
     start, stop = args.seed, args.seed + args.count

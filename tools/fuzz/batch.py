@@ -107,7 +107,7 @@ class Found:
 def run_isolated(
     kind: str, start: int, stop: int, *, inputs: int = 3, smaller: bool = True, end: float = float("inf")
 ) -> Found:
-    """Judge the cases of the seeds in a process of their own, which goes on behind a case that crashes it."""
+    """Judge the cases of the seeds in another process, which continues after a case that crashes it."""
     out, seed = Found(), start
     while seed < stop and time.monotonic() < end:
         command = [sys.executable, "-m", __name__, kind, *map(str, (seed, stop, inputs, int(smaller)))]

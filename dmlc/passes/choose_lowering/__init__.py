@@ -30,7 +30,7 @@ _WIN, _FEW_NODES, _WIN_OF_MANY = 1.5, 11, 3.0
 
 #: Plans whose parts are brought to their canonical form before the others see them.
 FIRST: tuple[Sequence[type[Plan]], ...] = (forms.LOG_SUM_EXP,)
-#: The plans in their order. What those of one group make is offered to the groups that follow: ``max_of_blocks`` asks
+#: The plans in their order. Nodes that a group makes are offered to the groups that follow: ``max_of_blocks`` asks
 #: which searches are made in blocks.
 GROUPS: tuple[Sequence[type[Plan]], ...] = (
     (*forms.BY_TIMES, *hardmax.PLANS, *search.PLANS),

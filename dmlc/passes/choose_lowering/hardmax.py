@@ -52,7 +52,7 @@ def hardmax_by_scatter(e: Sketch, node: Node, x: Term) -> Lowered:
         return Miss("the zeros to put ones into are not of a known size")
     index = e.argmax(x, axes=axes, ties="first", dtype=i64, keepdims=True)
     shape, axis = x.shape, axes[0]
-    if len(axes) > 1:  # places in the flat tensor, from those along the axes and those of their groups
+    if len(axes) > 1:  # places in the flat tensor, from the places along the axes and the places of the groups
         strides = [product(shape[i + 1 :]) for i in range(len(shape))]
         place = row_of(index, [shape[a] for a in axes], [strides[a] for a in axes])
         own = offsets(e, shape, strides, [i for i in range(len(shape)) if i not in axes])

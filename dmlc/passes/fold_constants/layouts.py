@@ -89,7 +89,7 @@ def reshape_chain(e: Sketch, node: Node, y: Term) -> Lowered:
         return e.squeeze(x, axes=tuple(sorted({*first, *(left[a] for a in node.attributes_as(AxesAttributes).axes)})))
     if RESHAPE in (node.op, inner.op):
         return x.reshape(plainest(e.graph, x.shape, shape))
-    # Squeezes and unsqueezes of symbolic shapes are plainer than a reshape, so they become one of their own.
+    # Squeezes and unsqueezes of symbolic shapes are plainer than a reshape, so they become one squeeze or unsqueeze.
     ones = ones_between(e.graph, x.shape, shape)
     return KEEP if ones is None or all(ones) else x.with_ones(shape)
 

@@ -22,7 +22,7 @@ def _log_sum_exp(e: Sketch, node: Node, *, shifted: bool) -> Lowered:
         return KEEP
     parts, target = None if shifted else difference_of(found.x, []), node.result.shape
     if parts is not None and made_by(parts[1], REDUCE_MAX) is not None:
-        return KEEP  # the shifted form has a rule of its own
+        return KEEP  # shifted-log-sum-exp takes the shifted form
     e.taken += [n for n in seen if n is not node]
     more = int(fit(e.graph, found.x.shape, found.axes, target) is None)
     outside = used_outside(e.taken, node) or why_no_gain(e, node, REDUCE_LOG_SUM_EXP, found.x, found.axes, more=more)

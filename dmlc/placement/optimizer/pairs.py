@@ -213,7 +213,7 @@ def captured_quantization(view: GraphView) -> Iterator[LookAlike]:
     """QDQFinalCleanupTransformer removes a pair whose result a graph inside a node reads, and the process ends.
 
     It writes the new value to the node's declared inputs, and a captured value is not among them. Before it,
-    EnsureUniqueDQForNodeUnit gives each reader a DequantizeLinear of its own.
+    EnsureUniqueDQForNodeUnit copies the DequantizeLinear for each reader.
     """
     for first in view.of("DequantizeLinear"):
         value, found = view.nodes[first].output[0], _scale_and_zero(view, first)

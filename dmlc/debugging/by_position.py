@@ -38,7 +38,7 @@ class _Positioned(Subject):
     """A model run under the value names of another model. ``names`` maps the other's names to its own."""
 
     def __init__(self, like: Subject, side: Subject) -> None:
-        super().__init__(like.inputs, like.outputs, side.size, defines_empty=side.defines_empty)
+        super().__init__(like.inputs, like.outputs, side.size, is_program=side.is_program)
         self._side = side
         self.names: dict[str, str] = dict(
             zip((*like.inputs, *like.outputs), (*side.inputs, *side.outputs), strict=True)

@@ -9,7 +9,7 @@ from dmlc.ir.dim import FloorDiv
 ALLOWZERO_OPSET = 14
 
 
-def copied_sizes(dims: DimTable, opset: int, have: Shape, want: Shape) -> tuple[Dim, ...] | None:
+def copied_sizes(dims: DimTable, have: Shape, want: Shape) -> tuple[Dim, ...] | None:
     """``want`` with 0 for the input's own sizes and -1 for one that is left; None where a size that must be
     computed may be 0, which Reshape would read as a copy."""
     out = [0 if not isinstance(d, int) and i < len(have) and have[i] == d else d for i, d in enumerate(want)]
@@ -28,7 +28,7 @@ def copied_sizes(dims: DimTable, opset: int, have: Shape, want: Shape) -> tuple[
         return None
     # ONNX Runtime's ReshapeFusion makes -1 of a computed size, which fails beside a copied one that is 0; it leaves
     # alone what has allowzero.
-    if left and opset >= ALLOWZERO_OPSET and any(dims.promises_empty(want[i]) for i, d in enumerate(out) if d == 0):
+    if left and any(dims.promises_empty(want[i]) for i, d in enumerate(out) if d == 0):
         return None
     return tuple(out)
 

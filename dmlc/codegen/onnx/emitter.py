@@ -52,7 +52,7 @@ class Emitter(LayoutWriter):
         if 0 in want:
             value = tensor_proto(np.zeros(1, dtype=dtype.numpy))
             return self.op("ConstantOfShape", [self.sizes(want)], value=value)
-        spelled = copied_sizes(self.graph.dims, self.opset, have, want)
+        spelled = copied_sizes(self.graph.dims, have, want)
         if spelled is not None and self.opset >= ALLOWZERO_OPSET and self.reads_in_one(want, rather_than=spelled):
             return self.op("Reshape", [name, self.sizes(want)], allowzero=1)
         if spelled is not None:

@@ -57,7 +57,7 @@ class OpenSketch(Sketch):
         """The value in that shape. Raises ``OpError`` E0501 for one that no Reshape of the opset can state."""
         graph, want = self.graph, tuple(shape)
         is_old = graph.opset < ALLOWZERO_OPSET and 0 not in want
-        if is_old and copied_sizes(graph.dims, graph.opset, value.shape, want) is None:
+        if is_old and copied_sizes(graph.dims, value.shape, want) is None:
             sizes = ", ".join(map(str, want))
             message = f"a reshape to [{sizes}], whose sizes may be 0, needs opset {ALLOWZERO_OPSET}"
             raise OpError(codes.NEEDS_OPSET, message)

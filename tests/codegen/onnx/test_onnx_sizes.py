@@ -231,6 +231,8 @@ def test_a_computed_size_beside_a_copied_one_that_is_zero() -> None:
     want = evaluate(graph, bench.feeds)
     for opset in (14, 21):
         assert_same(run(session(lower(graph, "cpu", opset).payload), bench.feeds), want)
+    with pytest.raises(DmlcError, match=r"E0501.*needs opset 14"):
+        lower(graph, "cpu", 13)
 
 
 @each_row("target", TARGETS)

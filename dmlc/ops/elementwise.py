@@ -154,8 +154,8 @@ def _hard_sigmoid(x: np.ndarray, alpha: float, beta: float) -> np.ndarray:
 
 
 def _silu(x: np.ndarray) -> np.ndarray:
-    """x / (1 + exp(-x))."""
-    return x / (x.dtype.type(1) + np.exp(-x))
+    """x * sigmoid(x): for a large number below 0 it is as small as it should be, for exp(-x) would overflow."""
+    return x * _sigmoid(x)
 
 
 _ERF = np.frompyfunc(math.erf, 1, 1)

@@ -5,25 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import reduce
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from dmlc.ir import Array
+from dmlc.verifying.rounding import axes_of
 from dmlc.verifying.subject import TraceStep
 
 #: The longest axis, and the most elements of an array, whose places are all tried.
 _SHORT_AXIS, _SMALL = 16, 128
-
-
-def axes_of(x: Array, shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """The axes over which a reduction may give a shape."""
-    for count in range(x.ndim + 1):
-        for axes in combinations(range(x.ndim), count):
-            kept = tuple([1 if i in axes else n for i, n in enumerate(x.shape)])
-            if shape in (kept, tuple([n for i, n in enumerate(x.shape) if i not in axes])):
-                yield axes
 
 
 def signs(x: Array) -> Iterator[Array]:

@@ -176,8 +176,8 @@ class Judge:
         return Definitions(
             ranges=REASSOCIATES in self._terms.allowed,
             functions=np.asarray(self._results.get(name)).dtype.kind in "fO",
-            empty=self._original.defines_empty,
-            selections=others is not None and not any(map(selects_nan, others)),
+            empty=self._original.is_program,
+            selections=not self._original.is_program and others is not None and not any(map(selects_nan, others)),
         )
 
     def _traced(self, name: str, *, of_result: bool = False) -> list[TraceStep] | None:

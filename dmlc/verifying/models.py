@@ -153,7 +153,7 @@ class RunnableSubject(Subject):
     def __init__(
         self, code: Runnable, like: Subject | None = None, made_up: Callable[[], list[Interface]] | None = None
     ) -> None:
-        super().__init__(code.inputs if like is None else like.inputs, code.outputs, defines_empty=made_up is None)
+        super().__init__(code.inputs if like is None else like.inputs, code.outputs, is_program=made_up is None)
         self._code, self._like, self._made_up = code, like, made_up
 
     def interfaces(self) -> list[Interface]:

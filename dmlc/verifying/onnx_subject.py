@@ -78,7 +78,7 @@ class OnnxSubject(Subject):
         graph = self._model.graph
         needed, optional = required_inputs(graph, self._model.ir_version)
         names = [info.name for info in graph.output]
-        super().__init__([info.name for info in needed], names, len(graph.node), defines_empty=False)
+        super().__init__([info.name for info in needed], names, len(graph.node), is_program=False)
         self.kinds = {
             info.name: kind_of(info.type.tensor_type.elem_type)
             for info in graph.output

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -62,13 +63,14 @@ class Noise:
         """One sample rounds nothing otherwise, but that equal numbers give equal results: they may cancel then."""
         return self.seed == _EVEN
 
-    def units(self, x: Array, places: Any = False) -> Array:
+    def units(self, x: Array, places: Any = False, form: int = 0) -> Array:
         """Whole numbers from -2 to 2 without 0, one for each element. Those of an odd seed have the other signs than
         those of the seed before, so that each element moves up and down. Several equal ones at ``places`` take more,
-        so that any of them becomes the largest."""
+        so that any of them becomes the largest. Another ``form`` has others."""
         seed, turned = divmod(self.seed, 2)
         rng, width = np.random.default_rng([seed, x.size]), 2 * UNITS
-        numbers = numbers_of(x, seed, width) if self.ties else np.asarray(rng.integers(0, width, x.shape, np.int8))
+        drawn = numbers_of(x, seed + form, width) if self.ties else rng.integers(0, width, x.shape, np.int8)
+        numbers = np.asarray(drawn)
         units = numbers - UNITS + (numbers >= UNITS)
         if self.ties and np.any(places):
             units = np.where(places, rng.integers(-_UNITS_OF_EQUALS, _UNITS_OF_EQUALS + 1, x.shape), units)
@@ -80,7 +82,7 @@ class Noise:
         with np.errstate(all="ignore"):
             if self.is_even:
                 return np.where(np.isfinite(x) & (x != 0), made.even / x, 1).astype(x.dtype)
-            steps = np.where(made.rounded, self.units(x, made.places), 0) * made.orders
+            steps = np.where(made.rounded, self.units(x, made.places, made.form), 0) * made.orders
             steps = steps + 0.5 * (steps < 0) * self._keeps  # a factor of 1 + eps moves some numbers by two units
             return np.asarray(np.where(self._vanishes(x), 0, 1 + steps * limits.eps)).astype(x.dtype)
 
@@ -133,7 +135,7 @@ class Noise:
     def _by_size(self, made: Rounded, size: Any, *, coarse: bool = True) -> Array:
         """The elements moved by units of a size. Every other sample of ``coarse`` ones has no digit below a unit."""
         x, unit = made.x, np.finfo(made.x.dtype).eps * size
-        moved = x + self.units(x, made.places) * made.orders * unit
+        moved = x + self.units(x, made.places, made.form) * made.orders * unit
         if coarse and not self.seed % 2:
             shift = _SHIFTS[self.seed // 2 % len(_SHIFTS)] if made.centred else 0
             moved = np.where(unit == 0, x, (np.round(x.astype(np.float64) / unit) + shift) * unit)
@@ -160,6 +162,7 @@ class Rounded:
 
     ``rounded`` elements are; whether those at ``places`` equal others depends on the kernel. They move by
     ``orders`` times two units, of ``size`` if that is not the number itself. ``even`` ones agree for equal operands.
+    The same function of other shapes, another ``form``, may round equal operands otherwise.
     """
 
     x: Array
@@ -169,6 +172,7 @@ class Rounded:
     size: Any
     even: Array
     centred: bool
+    form: int
 
     @classmethod
     def by(cls, op: str, operands: Sequence[Array | None], x: Array, centring: Centring | None = None) -> Rounded:
@@ -179,8 +183,26 @@ class Rounded:
         if centring is not None:
             groups = _groups(centring, operands)
             size = None if x.dtype == np.float16 else _size_in_groups(centring, operands, x)  # f16 is centred in f32
-        places, even = places_of_kernels(op, operands, x, groups), _even(op, operands, x)
-        return cls(x, is_rounded(x, operands), places, orders, size, even, size is not None and groups is not None)
+        places = _places_of_sums(op, operands, x) if _is_sum(op) else places_of_kernels(op, operands, x, groups)
+        even = _even(op, operands, x) if centring is None else _without_spread(centring, operands, x)
+        shapes = [None if y is None else y.shape for y in operands]
+        form = zlib.crc32(repr((op, shapes, x.shape)).encode()) if _is_sum(op) or is_approximated(op) else 0
+        centred = size is not None and groups is not None
+        return cls(x, is_rounded(x, operands), places, orders, size, even, centred, form)
+
+
+def _is_sum(op: str) -> bool:
+    """Return whether an operator reduces and rounds."""
+    return op.lower().startswith("reduce") and not op.lower().endswith(("max", "min"))
+
+
+def _without_spread(centring: Centring, operands: Sequence[Array | None], x: Array) -> Array:
+    """Results of a normalization, of which nothing but the shift is left where all numbers of a group are equal."""
+    data, shift = operands[0], operands[2] if len(operands) > 2 else None
+    assert data is not None
+    top, low = (function(data, axis=centring.axes, keepdims=True) for function in (np.max, np.min))
+    near = _UNITS_OF_EQUALS * np.finfo(x.dtype).eps * np.maximum(np.abs(top), np.abs(low))
+    return np.where(top - low <= near, 0 if shift is None else shift, x).astype(x.dtype)
 
 
 def _even(op: str, operands: Sequence[Array | None], x: Array) -> Array:
@@ -240,11 +262,23 @@ def _groups(centring: Centring, operands: Sequence[Array | None]) -> Array:
     """A number for the content of the group that each element of the operand of a normalization is in."""
     x = operands[0]
     assert x is not None
-    axes = centring.axes
+    return np.asarray(np.broadcast_to(np.expand_dims(_contents(x, centring.axes), centring.axes), x.shape))
+
+
+def _contents(x: Array, axes: tuple[int, ...]) -> Array:
+    """A number for the content of each group along the axes."""
     outer = [size for axis, size in enumerate(x.shape) if axis not in {a % x.ndim for a in axes}]
     rows = np.moveaxis(x, axes, range(x.ndim - len(axes), x.ndim)).reshape(math.prod(outer), -1)
-    content = np.unique(rows, axis=0, return_inverse=True)[1].reshape(outer)
-    return np.asarray(np.broadcast_to(np.expand_dims(content, axes), x.shape))
+    return np.asarray(np.unique(rows, axis=0, return_inverse=True)[1]).reshape(outer)
+
+
+def axes_of(x: Array, shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """The axes over which a reduction may give a shape."""
+    for count in range(x.ndim + 1):
+        for axes in combinations(range(x.ndim), count):
+            kept = tuple([1 if i in axes else n for i, n in enumerate(x.shape)])
+            if shape in (kept, tuple([n for i, n in enumerate(x.shape) if i not in axes])):
+                yield axes
 
 
 def _size_in_groups(centring: Centring, operands: Sequence[Array | None], made: Array) -> Any:
@@ -263,8 +297,21 @@ def _size_in_groups(centring: Centring, operands: Sequence[Array | None], made: 
 def terms_of(op: str, operands: Sequence[Array | None], x: Array) -> int:
     """The number of terms of each element that an operator adds; 1 if it adds none."""
     source = operands[0] if operands else None
-    is_sum = op.lower().startswith("reduce") and not op.lower().endswith(("max", "min"))
-    return max(source.size // max(x.size, 1), 1) if is_sum and source is not None else 1
+    return max(source.size // max(x.size, 1), 1) if _is_sum(op) and source is not None else 1
+
+
+def _places_of_sums(op: str, operands: Sequence[Array | None], x: Array) -> Any:
+    """The sums that are equal although their terms, or the order of these, are not; of their logarithms all equal ones,
+    which are approximated."""
+    operand = operands[0] if operands else None
+    values, group, count = np.unique(x, return_inverse=True, return_counts=True)
+    tied = (count > 1) & is_rounded(values)
+    if operand is None or not tied.any():
+        return False
+    if op.lower().replace("_", "") not in _LOGARITHMS:
+        terms = [_contents(operand, axes) for axes in axes_of(operand, x.shape)]
+        tied &= np.any([_differ(each, group, len(values)) for each in terms], axis=0)
+    return tied[group].reshape(x.shape)
 
 
 def places_of_kernels(op: str, operands: Sequence[Array | None], x: Array, groups: Any = None) -> Any:

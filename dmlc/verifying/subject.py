@@ -70,21 +70,22 @@ class Subject:
     """One of the two that are compared; this class knows nothing about the inside.
 
     ``kinds`` are the dtypes of outputs that are handed over in a wider one, ``composites`` the types of outputs that
-    are not tensors, as ONNX Runtime writes them. ``size`` is the number of nodes, ``defines_empty`` is true if results
-    over nothing mean something. ``traced_by`` shows the steps of the same function; an original needs it.
+    are not tensors, as ONNX Runtime writes them. ``size`` is the number of nodes. ``is_program`` says that it is in the
+    language: results over nothing mean something, and a NaN may win a selection or lose it. ``traced_by`` shows the
+    steps of the same function; an original needs it.
     """
 
     traced_by: Subject | None = None
 
     def __init__(
-        self, inputs: Sequence[str], outputs: Sequence[str], size: int = 0, *, defines_empty: bool = True
+        self, inputs: Sequence[str], outputs: Sequence[str], size: int = 0, *, is_program: bool = True
     ) -> None:
         self.inputs: tuple[str, ...] = tuple(inputs)
         self.outputs: tuple[str, ...] = tuple(outputs)
         self.kinds: dict[str, str] = {}
         self.composites: dict[str, str] = {}
         self.size: int = size
-        self.defines_empty: bool = defines_empty
+        self.is_program: bool = is_program
 
     def interfaces(self) -> list[Interface]:
         """Return the inputs to feed; several if the rank of an input is not known. Raises ``NoInputs``."""

@@ -15,7 +15,6 @@ import numpy as np
 
 from dmlc.ir import Array
 from dmlc.verifying.fills import (
-    axes_of,
     chosen_numbers,
     numbers_instead,
     places_instead,
@@ -24,7 +23,7 @@ from dmlc.verifying.fills import (
     turned,
     turns,
 )
-from dmlc.verifying.rounding import UNITS, is_approximated, is_rounded, numbers_near
+from dmlc.verifying.rounding import UNITS, axes_of, is_approximated, is_rounded, numbers_near
 from dmlc.verifying.subject import TraceStep
 from dmlc.verifying.verdict import OVERFLOWED, UNSPECIFIED
 

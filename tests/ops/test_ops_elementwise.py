@@ -75,6 +75,12 @@ def test_f16_is_computed_in_f32_and_rounded_once() -> None:
     np.testing.assert_array_equal(run(OPERATIONS["sigmoid"], x), expected)
 
 
+def test_silu_of_a_large_number_below_0_is_no_zero() -> None:
+    x = np.array([-99, -100], np.float32)
+    expected = (x * np.exp(x.astype(np.float64))).astype(np.float32)
+    np.testing.assert_allclose(run(OPERATIONS["silu"], x), expected, rtol=0.05)  # of numbers without a leading 1
+
+
 def test_round_halves_to_even() -> None:
     x = np.array([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5], np.float32)
     np.testing.assert_array_equal(run(OPERATIONS["round"], x), [-2, -2, 0, 0, 2, 2])

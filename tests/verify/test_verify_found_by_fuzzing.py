@@ -263,6 +263,27 @@ ROWS: dict[str, tuple[str, dict[str, Any], Any, str, dict[str, Any]]] = {
         "within",
         {"c": np.array(False), "x": [0.7, 1.3, 2.1]},
     ),
+    "a norm of equal numbers, of which the shift is left": (
+        program("x: f32[27]", "y = layer_norm(x, x, x, axis=0) != x"),
+        {"x": [7.3e8] * 27},
+        np.zeros(27, bool),
+        "within",
+        {"x": [*[0.5] * 26, 1]},
+    ),
+    "equal logarithms of sums": (
+        program("x: f32[3, 15]", "y = argmax(reduce_log_sum_exp(x, axes=[0]), axes=[1])"),
+        {"x": [[1] * 15, [0] * 15, [1] * 15]},
+        np.array([[14]], np.uint32),
+        "within",
+        {"x": [[2, *[1] * 14], [0] * 15, [1] * 15]},
+    ),
+    "equal products that keep their axes and do not": (
+        program("x: f32[2, 2], v: f32[2, 2]", "y = reduce_prod(x) < reduce_prod(v, keepdims=false)"),
+        {"x": [[0.3, 0.7], [1.1, 1.3]], "v": [[0.3, 0.7], [1.1, 1.3]]},
+        np.array([[True]]),
+        "within",
+        {"x": [[0.3, 0.7], [1.1, 1.3]], "v": [[0.3, 0.7], [1.1, 1.2]]},
+    ),
     "f16 that a function keeps in f32": (
         """<ir_version: 9, opset_import: ["": 17, "f": 1]> g (float16[3] x) => (float y) { y = f.product (x) }
         <domain: "f", opset_import: ["": 17]> product (x) => (y)

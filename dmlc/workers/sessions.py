@@ -145,12 +145,12 @@ def race(
 ) -> tuple[dict[Any, float], float]:
     """The least seconds of a call, over interleaved rounds of which every other one goes backwards.
 
-    What runs on one thread, the caller's, is timed by that thread's own time: other work on the machine takes none of
-    it. There are more rounds than asked for while least times are not certain, and ``most`` seconds are not over; one
-    round is one. How certain they are in the end is the second result, the noise: of the variant that met its least
-    time least well, how many times that the next ones took.
+    What runs on one thread, which a library may start, is timed by what the process computes: other work on the machine
+    takes none of it. There are more rounds than asked for while least times are not certain, and ``most`` seconds are
+    not over; one round is one. How certain they are in the end is the second result, the noise: of the variant that met
+    its least time least well, how many times that the next ones took.
     """
-    clock = time.thread_time if threads == 1 else time.perf_counter
+    clock = time.process_time if threads == 1 else time.perf_counter
     once = {name: min(_timed(run, 1, clock) for _ in range(3)) for name, run in runs.items()}
     repeats = {name: max(1, int(_SAMPLE / max(seconds, 1e-7))) for name, seconds in once.items()}
     least: dict[Any, list[float]] = {name: [] for name in runs}

@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 import onnxruntime
-from onnx import ModelProto
+from onnx import ModelProto, numpy_helper
 
 _LEVELS = {
     "all": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
@@ -26,8 +26,24 @@ def _shared_arena() -> None:
     onnxruntime.create_and_register_allocator(memory, None)
 
 
+def form_of(model: ModelProto) -> tuple[object, ...]:
+    """What is equal for models whose nodes, attributes and constants are the same, whatever their names."""
+    numbers: dict[str, object] = {
+        tensor.name: (tensor.data_type, *tensor.dims, numpy_helper.to_array(tensor).tobytes())
+        for tensor in model.graph.initializer
+    }
+    for place, info in enumerate(model.graph.input):
+        numbers.setdefault(info.name, place)
+    out: list[object] = []
+    for node in model.graph.node:
+        attributes = sorted(entry.SerializeToString() for entry in node.attribute)
+        out.append((node.domain, node.op_type, tuple([numbers.get(name) for name in node.input]), *attributes))
+        numbers.update({name: (len(out), place) for place, name in enumerate(node.output)})
+    return (*out, *(numbers[info.name] for info in model.graph.output))
+
+
 class SessionRun:
-    """A model, its inputs, and room for its outputs.
+    """A model, its inputs, and room for its outputs. ``form`` tells whether another model is the same.
 
     Threads do not spin between calls: those of one variant would take the cores from the next.
     """
@@ -40,6 +56,7 @@ class SessionRun:
         options.log_severity_level = 4
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.add_session_config_entry("session.use_env_allocators", "1")
+        self.form = form_of(model)
         self._session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
         self._feeds = {i.name: np.ascontiguousarray(feeds[i.name]) for i in self._session.get_inputs()}
         self._binding = self._session.io_binding()

@@ -34,21 +34,27 @@ def merged(shape: Shape, axes: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]
     return (*out, *shape[at:]), tuple(reduced)
 
 
-def _flat_index(net: Net, x: str, shape: Shape, axes: Shape) -> str:
-    """Transposed and flattened, so that one axis at the end is searched."""
-    flat = net.transpose(x, last(len(shape), axes))
+def _flat_index(net: Net, x: str, shape: Shape, axes: Shape) -> tuple[str, int]:
+    """Transposed and flattened, so that one axis at the end is searched, and that axis."""
+    order = last(len(shape), axes)
     outer = sizes(shape, kept(len(shape), axes)) or (1,)  # OneHot takes no scalar
-    return net.reshape(flat, (*outer, prod(sizes(shape, axes))))
+    flat = net.transpose(x, order)
+    return _reshaped(net, flat, sizes(shape, order), (*outer, prod(sizes(shape, axes)))), len(outer)
+
+
+def _reshaped(net: Net, x: str, have: Shape, want: Shape) -> str:
+    return x if tuple(have) == tuple(want) else net.reshape(x, want)
 
 
 def transpose_argmax(shape: Shape, axes: Shape) -> ModelProto:
     net, x = _start(shape)
-    return net.model(net.op("ArgMax", _flat_index(net, x, shape, axes), axis=-1, keepdims=0))
+    flat, axis = _flat_index(net, x, shape, axes)
+    return net.model(net.op("ArgMax", flat, axis=axis, keepdims=0))
 
 
 def transpose_topk(shape: Shape, axes: Shape) -> ModelProto:
     net, x = _start(shape)
-    _, index = net.many("TopK", _flat_index(net, x, shape, axes), net.ints([1]), results=2)
+    _, index = net.many("TopK", _flat_index(net, x, shape, axes)[0], net.ints([1]), results=2)
     return net.model(net.op("Squeeze", index, net.ints([-1])))
 
 
@@ -56,14 +62,14 @@ def merged_argmax(shape: Shape, axes: Shape) -> ModelProto:
     """Only where the axes are neighbours."""
     net, x = _start(shape)
     small, (axis,) = merged(shape, axes)
-    return net.model(net.op("ArgMax", net.reshape(x, small), axis=axis, keepdims=0))
+    return net.model(net.op("ArgMax", _reshaped(net, x, shape, small), axis=axis, keepdims=0))
 
 
 def merged_topk(shape: Shape, axes: Shape) -> ModelProto:
     """Only where the axes are neighbours."""
     net, x = _start(shape)
     small, (axis,) = merged(shape, axes)
-    _, index = net.many("TopK", net.reshape(x, small), net.ints([1]), results=2, axis=axis)
+    _, index = net.many("TopK", _reshaped(net, x, shape, small), net.ints([1]), results=2, axis=axis)
     return net.model(net.op("Squeeze", index, net.ints([axis])))
 
 
@@ -139,14 +145,14 @@ SINGLE = ("transpose+argmax", "transpose+topk", "argmax", "topk")
 def native_hardmax(shape: Shape, axes: Shape) -> ModelProto:
     net, x = _start(shape)
     order = last(len(shape), axes)
-    y = net.op("Hardmax", _flat_index(net, x, shape, axes), axis=-1)
+    y = net.op("Hardmax", _flat_index(net, x, shape, axes)[0], axis=-1)
     return net.model(_restored(net, y, shape, order))
 
 
 def argmax_onehot(shape: Shape, axes: Shape) -> ModelProto:
     net, x = _start(shape)
     order = last(len(shape), axes)
-    index = net.op("ArgMax", _flat_index(net, x, shape, axes), axis=-1, keepdims=0)
+    index = net.op("ArgMax", _flat_index(net, x, shape, axes)[0], axis=-1, keepdims=0)
     depth = net.constant(prod(sizes(shape, axes)), np.int64)
     y = net.op("OneHot", index, depth, net.constant([0, 1], np.float32), axis=-1)
     return net.model(_restored(net, y, shape, order))

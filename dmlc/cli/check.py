@@ -39,7 +39,7 @@ from dmlc.diagnostics.catalogue.advice import ON_CPU
 from dmlc.diagnostics.grouping import grouped
 from dmlc.diagnostics.paste import pasteable
 from dmlc.ir.answers import Size
-from dmlc.passes.unknown_ranks import unknown_ranks
+from dmlc.passes.unknown_ranks import notes_on_ranks, unknown_ranks
 from dmlc.placement.advice import PLACEMENT_CODES, diagnose
 from dmlc.placement.report import Placement
 from dmlc.placement.requirements import RequirementFacts, Requirements, requirements
@@ -287,8 +287,8 @@ def _show(args: argparse.Namespace, console: Console, found: _Findings) -> int:
         causes = unknown_ranks(program.source_graph)
         if causes:
             fields["unknown_ranks"] = list(map(str, causes))
-            for cause in causes:
-                console.say(f"note: {cause}")
+            for note in notes_on_ranks(causes, verbose=console.verbose):
+                console.say(f"note: {note}")
         unchecked = program.load_check().unchecked
         if unchecked:
             fields["unchecked"] = unchecked

@@ -57,21 +57,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--style",
         choices=("plain", "fast"),
-        help="of NumPy code: plain (default), as written by hand, or fast arg reductions, hardmax and top_k",
+        help="the style of NumPy code: plain (default), as written by hand, or fast argmax, hardmax and top_k",
     )
     parser.add_argument(
         "--weights",
         choices=("inline", "copy", "reference"),
-        help="weights in files of their own: written into OUT, into OUT.HASH.data, or not moved",
+        help="where weights in other files go: into OUT, into OUT.HASH.data, or they stay",
     )
     group = parser.add_argument_group("reports")
-    group.add_argument("--dry-run", action="store_true", help="do all but writing")
+    group.add_argument("--dry-run", action="store_true", help="write no file")
     group.add_argument("--diff", action="store_true", help="show the graph's text before and after as a unified diff")
     group.add_argument("--ledger", metavar="OUT.json", help="write every rewrite that was applied")
     group.add_argument("--report", metavar="OUT.html", help="write a page about the compilation, as dmlc report does")
     group.add_argument("--list-rules", action="store_true", help="list the rewrites by name; no SRC is needed")
     group.add_argument("--verify", type=int, metavar="N", help="compare SRC and the result on N seeded inputs")
-    group.add_argument("--verify-seed", type=int, default=0, metavar="SEED", help="the seed of those (default: 0)")
+    group.add_argument(
+        "--verify-seed", type=int, default=0, metavar="SEED", help="the seed of these inputs (default: 0)"
+    )
     add_sized_inputs(parser)
     add_compile_options(parser, "compile")
     add_report_options(parser)

@@ -35,7 +35,7 @@ _WORDS = (
         "their own to be allocated and copied. Nodes join a fused graph if they run on the GPU, all their sizes "
         "are fixed, and operands that must be constant are. One fused graph of all nodes is the best that a model "
         "can become.",
-        ("fused graphs", "fused", "partition"),
+        ("fused graphs", "fused", "fusion", "partition"),
         "docs/targets.md, the report",
     ),
     GlossaryEntry(
@@ -63,8 +63,8 @@ _WORDS = (
     ),
     GlossaryEntry(
         "shape computation",
-        "Nodes that compute with sizes: Shape, Gather of a size, Concat of sizes for a Reshape. Their result is "
-        "known, and they go away, as soon as the sizes that they read are. What is left runs on the CPU.",
+        "Nodes that compute with sizes: Shape, Gather of a size, Concat of sizes for a Reshape. dmlc removes "
+        "them as soon as the sizes that they read are known. The others run on the CPU.",
         ("shape computations", "known-shapes"),
     ),
     GlossaryEntry(
@@ -111,7 +111,7 @@ _WORDS = (
         "device types",
         "Types that a DirectML device may lack: INT64, UINT64, FLOAT16, FLOAT64. The provider asks the device, "
         "and leaves nodes of a type that it lacks to the CPU.",
-        ("INT64 on the device", "on the device"),
+        ("INT64 on the device", "on the device", "INT64", "UINT64"),
         "docs/targets.md, the report",
     ),
     GlossaryEntry(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import textwrap
 from collections.abc import Iterable
@@ -11,6 +12,8 @@ from collections.abc import Iterable
 WIDTH = 100
 #: The least width that a column is cut to.
 _LEAST = 8
+#: A command to paste, which stays on one line.
+_COMMAND = re.compile("(?<=see: )dmlc .*")
 
 
 def terminal_width() -> int | None:
@@ -31,14 +34,14 @@ def wrapped(text: str, indent: str = "", hanging: str = "  ") -> str:
     """
     width = max(terminal_width() or WIDTH, len(indent) + len(hanging) + _LEAST)
     lines = textwrap.wrap(
-        text,
+        _COMMAND.sub(lambda command: command[0].replace(" ", "\0"), text),
         width,
         initial_indent=indent,
         subsequent_indent=indent + hanging,
         break_on_hyphens=False,
         break_long_words=False,
     )
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{line}\n" for line in lines).replace("\0", " ")
 
 
 def prose(text: str) -> str:

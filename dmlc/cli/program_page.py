@@ -126,7 +126,7 @@ def program_page(
     if verbose:
         out += "".join(["\npasses\n", *[f"{line}\n" for line in timing_lines(program)]])
     if program.removed:
-        out += "\nremoved, for the result is known without them\n"
+        out += "\nremoved while the model was loaded\n"
     for removal in program.removed:
         out += f"  {removal.text}\n      {_names(removal.nodes, verbose=verbose)}\n"
     out += "\nrewritten, by rule\n" if program.ledger else "\nnothing was rewritten\n"

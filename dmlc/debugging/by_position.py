@@ -8,7 +8,7 @@ from typing import Any
 
 from dmlc.runtime.runnable import NoEvidence
 from dmlc.verifying.inputs import Feeds, Interface
-from dmlc.verifying.subject import Subject
+from dmlc.verifying.subject import Subject, unlike_names
 
 
 def by_position(first: Subject, second: Subject) -> Subject:
@@ -21,8 +21,7 @@ def by_position(first: Subject, second: Subject) -> Subject:
         return second
     for what, a, b in pairs:
         if len(a) != len(b):
-            now = f"{', '.join(a) or '(none)'} became {', '.join(b) or '(none)'}"
-            raise NoEvidence(f"nothing was compared: the {what} {now}")
+            raise NoEvidence(f"nothing was compared: {unlike_names(what, a, b)}")
     return _Positioned(first, second)
 
 

@@ -80,7 +80,7 @@ class Location(Answer, frozen=True, rename={"other_node": "result_node", "detail
         between = [node for node in self.behind if node not in (self.node, self.other_node)]
         if between:
             out.append(f"  between: {first_of(between, 10)}")
-        out.append(f"  {self.compared} of {counted(self.held, 'value')} that both hold were compared")
+        out.append(f"  compared: {self.compared} of the {counted(self.held, 'tensor')} that both models have")
         return "\n".join(out) + "\n"
 
 

@@ -51,7 +51,7 @@ def _text(graph: Graph, cause: str, names: Sequence[str]) -> str:
     if cause == PASSED:
         return f"{number} node{' that passes its' if one else 's that pass their'} input on"
     if cause == DEFINED:
-        return f"{number} node{'' if one else 's'} in the operators of ONNX's definition"
+        return f"{number} node{'' if one else 's'} decomposed as ONNX defines {'it' if one else 'them'}"
     return f"{number} If whose condition is known"
 
 

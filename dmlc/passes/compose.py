@@ -70,7 +70,7 @@ def log_sum_exp_beside_max(e: Sketch, node: Node, x: Term) -> Lowered:
 
 @lowers(REDUCE_LOG_SUM_EXP, offered=is_of_program)
 def lower_log_sum_exp(e: Sketch, node: Node, x: Term) -> Lowered:
-    """A log-sum-exp has its maximum taken out.
+    """A log-sum-exp subtracts the maximum first, and adds it again at the end.
 
     DirectML's own operator overflows, and ONNX Runtime's CPU provider is several times faster so. A node of a model
     keeps ONNX's operator, and so does a model's log-sum-exp that is to run anywhere. ``shift-log-sum-exp`` takes up

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from msgspec import Struct
 
+from dmlc.diagnostics.counted import counted
 from dmlc.ir import ForeignType, Graph, Node, TensorType, Value, dim_names
 from dmlc.ops.constant import constant_of
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, OpaqueAttributes
@@ -127,3 +131,21 @@ def unknown_ranks(graph: Graph) -> list[UnknownRank]:
     values = [*graph.inputs, *[value for node in graph for value in node.results if value.uses]]
     found = [finder.of(value) for value in values if _has_unknown_rank(value.type)]
     return list({cause.value: cause for cause in found}.values())
+
+
+def notes_on_ranks(causes: Sequence[UnknownRank], *, verbose: bool) -> list[str]:
+    """Return one sentence for each kind of cause, with its first value and how many more there are; each if verbose."""
+    if verbose:
+        return list(map(str, causes))
+    kinds: dict[tuple[str, str], list[UnknownRank]] = {}
+    for cause in causes:
+        kinds.setdefault((re.sub("`[^`]*`", "", cause.text), cause.help), []).append(cause)
+    out = []
+    for first, *others in kinds.values():
+        more = (
+            f"; {counted(len(others), 'other value')} for the same reason (-v lists {'them' if others[1:] else 'it'})"
+            if others
+            else ""
+        )
+        out.append(f"{first}{more}")
+    return out

@@ -14,10 +14,12 @@ from dmlc.diagnostics.catalogue.runs import NO_RUNTIME
 from dmlc.diagnostics.libraries import no_provider, require
 from dmlc.runtime.runnable import NoEvidence, RunFailed
 from dmlc.workers import SESSIONS, WorkerEnded
-from dmlc.workers.sessions import ProviderMissing, Requests
+from dmlc.workers.sessions import COPIES, MEMORY, ProviderMissing, Requests
 
 #: A run may take this many seconds; a trip count that was made up can make a loop endless.
 TIME_LIMIT = 120.0
+#: The failure of a run that takes more memory than it may.
+_NO_MEMORY = f"ONNX Runtime ran out of memory: a run may take {MEMORY >> 30} GiB and {COPIES} times the model's weights"
 #: Importing ONNX Runtime and running a model of one node may take this many.
 START_LIMIT = 120.0
 #: Numbers that name sessions.
@@ -87,7 +89,7 @@ class WorkerProcess:
         if status == "no provider":
             raise no_provider(answer)
         if status != "fine":
-            raise RunFailed(answer)
+            raise RunFailed(_NO_MEMORY if what == "run" and "bad_alloc" in answer else answer)
         return answer
 
     def ask_unproved(self, limit: float, what: str, *arguments: Any) -> Any:

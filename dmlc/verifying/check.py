@@ -16,7 +16,7 @@ from dmlc.verifying.inputs import SIZES, Feeds, Interface, NoInputs, elements, p
 from dmlc.verifying.judge import Judge, Terms
 from dmlc.verifying.overrides import find_overrides
 from dmlc.verifying.sizes import Binding
-from dmlc.verifying.subject import Subject
+from dmlc.verifying.subject import Subject, unlike_names
 from dmlc.verifying.tolerance import EXACT, RANGE, REASSOCIATES, Tolerance
 from dmlc.verifying.verdict import (
     BEYOND,
@@ -165,14 +165,32 @@ def _interface_problem(left: Subject, right: Subject) -> str:
         ("outputs", left.outputs, right.outputs),
     ):
         if a != b:
-            return f"the {what} {', '.join(a) or '(none)'} became {', '.join(b) or '(none)'}"
+            return unlike_names(what, a, b)
     types_a, types_b = getattr(left, "types", {}), getattr(right, "types", {})
     for name in left.inputs:
         if name in types_a and name in types_b and types_a[name] != types_b[name]:
-            return f"input {name} was {types_a[name]}, is {types_b[name]}"
+            return f"input {name} is {types_a[name]} in the original and {types_b[name]} in the result"
     for name, was in left.composites.items():  # the values of maps come as Python's numbers, whatever their dtype
         if right.composites.get(name, was) != was:
-            return f"output {name} was {was}, is {right.composites[name]}"
+            return f"output {name} is {was} in the original and {right.composites[name]} in the result"
+    return _shape_problem(left, right)
+
+
+def _shape_problem(left: Subject, right: Subject) -> str:
+    """The first input of which the ranks, or fixed sizes, are different."""
+    try:
+        specs, others = [{spec.name: spec for spec in side.interfaces()[0].inputs} for side in (left, right)]
+    except NoInputs:
+        return ""
+    for name, spec in specs.items():
+        other = others.get(name)
+        if other is None or spec.rank_is_open or other.rank_is_open:
+            continue
+        pairs = list(zip(spec.shape, other.shape, strict=False))
+        fixed = [(a, b) for a, b in pairs if isinstance(a, int) and isinstance(b, int)]
+        if len(spec.shape) != len(other.shape) or any(a != b for a, b in fixed):
+            shapes = [f"[{', '.join(map(str, each.shape))}]" for each in (spec, other)]
+            return f"input {name} has the shape {shapes[0]} in the original and {shapes[1]} in the result"
     return ""
 
 
@@ -181,16 +199,18 @@ def _interface_problem(left: Subject, right: Subject) -> str:
 
 def _plan(left: Subject, right: Subject, seed: int) -> _FeedPlan:
     """Sizes, ranks and integers that the original runs on. Raises ``NoInputs`` with its last message."""
-    message = ""
+    message, is_fixed = "", True
     for interface in left.interfaces():
         narrowed = _narrowed(interface, right)
         for tamed in narrowed.tamed():
             bindings, failures = _working(left, tamed, tamed.bindings(seed), seed, SIZES)
             message = message or (failures[0] if failures else "")
+            is_fixed &= all(isinstance(size, int) for spec in tamed.inputs for size in spec.shape)
             if bindings:
                 empties = _working(left, tamed, tamed.empty_bindings(bindings[0])[:1], seed, 1)[0]
                 return _with_overrides(left, _FeedPlan(tamed, bindings + empties), seed)
-    raise NoInputs(f"the original ran with none of the sizes that were tried: {message}")
+    how = "does not run" if is_fixed else "ran with none of the sizes that were tried"
+    raise NoInputs(f"the original {how}: {message}")
 
 
 def _with_overrides(left: Subject, plan: _FeedPlan, seed: int) -> _FeedPlan:

@@ -132,6 +132,8 @@ class Judge:
             reached = dependent(found, self._original, self._feeds, name, places, find)
             if np.any(reached):
                 status, reason = found[0].kind, self._said(found, name)
+            if places is None and reached is not True:  # another shape, and no undefined element decides on it
+                status, reason = "", ""
             if places is None or np.shape(reached) != np.shape(places):
                 return status, reason, np.zeros(np.shape(places), bool) if status and places is not None else places
             if not (places & reached).any():

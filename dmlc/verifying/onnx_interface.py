@@ -29,8 +29,8 @@ _CATEGORIES = {
     "LabelEncoder": ("keys_strings", "keys_int64s"),
     "CategoryMapper": ("cats_strings", "cats_int64s"),
 }
-#: Trip counts to feed: large ones take long, and show no more.
-_TRIPS = (1, 2, 3, 0)
+#: Trip counts to give, small ones most often: large ones take long, and a loop may not be able to run so often.
+_TRIPS = (1, 2, 3, 0, 1, 2, 3, 8)
 #: Ranks to try where the model says none.
 _RANKS = (2, 4, 3, 1)
 #: Integers of models that divide integers stay below this.

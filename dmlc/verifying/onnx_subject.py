@@ -360,7 +360,8 @@ def _type_text(info: ValueInfoProto) -> str:
     which = info.type.WhichOneof("value") or ""
     if which != "tensor_type":
         return which.replace("_type", "")
-    return element_name(info.type.tensor_type.elem_type)
+    name = element_name(info.type.tensor_type.elem_type)
+    return {"float": "float32", "double": "float64"}.get(name, name)
 
 
 # --- models with other interfaces

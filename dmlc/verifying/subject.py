@@ -133,6 +133,12 @@ class Subject:
         return None if self.traced_by is None else self.traced_by.trace(feeds, output, patches)
 
 
+def unlike_names(what: str, a: Sequence[str], b: Sequence[str]) -> str:
+    """The sentence on inputs or outputs that have other names in the result."""
+    names = [", ".join(each) or "none" for each in (a, b)]
+    return f"the {what} are {names[0]} in the original and {names[1]} in the result"
+
+
 def float_feeds(feeds: Feeds) -> list[Array]:
     """The fed arrays of a float dtype."""
     arrays = [part for value in feeds.values() for part in (value if isinstance(value, list) else [value])]

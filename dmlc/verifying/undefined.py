@@ -267,6 +267,7 @@ def _selected_nans(step: TraceStep) -> Iterator[UndefinedElements]:
     """Results of selections among NaN."""
     if not selects_nan(step):
         return
+    selection = next(iter(sorted({step.op} | step.inner, key=lambda op: (op not in SELECTIONS, op))))
     for number, made in enumerate(step.results):
         if made is None:
             continue
@@ -278,7 +279,7 @@ def _selected_nans(step: TraceStep) -> Iterator[UndefinedElements]:
             fills = (*numbers_instead(made, places), *[other[places] for other in others])
         else:
             fills = places_instead(step, made[places])
-        yield from _undefined(step, number, places, "a NaN reaches argmax or top-k in both", fills=fills)
+        yield from _undefined(step, number, places, f"a NaN reaches {selection} in both models", fills=fills)
 
 
 def _roots_of_infinity(step: TraceStep) -> Iterator[UndefinedElements]:

@@ -32,7 +32,7 @@ PROVIDERS = {"cpu": (), "dml": (_DML,), "webgpu": (WEBGPU,)}
 #: The package of the WebGPU provider, which is a plugin of ONNX Runtime, and the name of an error without its device.
 _PLUGIN, NO_DEVICE = "onnxruntime_ep_webgpu", "WebGPU device"
 #: Bytes that a run on the CPU provider may take beside the model, and how often it may hold its weights.
-_MEMORY, _COPIES = 4 << 30, 4
+MEMORY, COPIES = 4 << 30, 4
 #: Threads that spin between runs would take the cores from the next model.
 _SPINNING = "session.intra_op.allow_spinning"
 #: A sample is at least so long, so that the clock does not count.
@@ -277,7 +277,7 @@ def limit_memory(weights: int) -> None:
     except ImportError:
         return
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    most = _MEMORY + _COPIES * weights
+    most = MEMORY + COPIES * weights
     soft = most if hard == resource.RLIM_INFINITY else min(most, hard)
     with contextlib.suppress(OSError, ValueError):  # a system that does not know the limit
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))

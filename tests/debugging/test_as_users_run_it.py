@@ -88,6 +88,30 @@ def test_operator_counts_that_differ_are_named(command_line: Run) -> None:
     assert any("Neg 1 -> 2; see: dmlc.diff(a, b)" in note for note in dmlc.verify(bent(), model).notes)
 
 
+def test_a_command_in_a_note_stays_on_one_line(command_line: Run) -> None:
+    name = "a_model_with_a_name_that_is_longer_than_most_names_of_models.onnx"
+    onnx.save(bent(), name)
+    onnx.save(bent(weight=0.9), "weight.onnx")
+    lines = command_line("verify", name, "weight.onnx")[1].splitlines()
+    assert f"dmlc diff {name} weight.onnx" in [line.strip() for line in lines]
+
+
+def test_the_fourth_turn_of_a_loop_counts() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (int64 n, float[4] x) => (float[4] y)
+    <bool on = {1}, int64 last = {2}, float one = {1}, float other = {OTHER}> { y = Loop(n, on, x) <body = b
+    (int64 i, bool k, float[4] v) => (bool k2, float[4] w)
+    { k2 = Identity(k) late = Greater(i, last) s = Where(late, other, one) w = Add(v, s) }> }"""
+    models = [parser.parse_model(text.replace("OTHER", other)) for other in ("1", "3")]
+    assert dmlc.verify(*models, inputs=2).answer == "different"
+
+
+def test_a_shape_that_differs_is_excused_by_no_nan() -> None:
+    text = '<ir_version: 8, opset_import: ["" : 17]> g (float[3, 4] x) => (float[N] y) <int64[1] s = {12}> {'
+    one = parser.parse_model(text.replace("float[N] y", "float[3, 4] y") + "y = Relu(x) }")
+    other = parser.parse_model(text + "r = Relu(x) y = Reshape(r, s) }")
+    assert dmlc.verify(one, other, inputs={"x": np.full((3, 4), np.nan, np.float32)}).answer == "different"
+
+
 def test_what_a_compilation_changes_on_purpose_is_no_note(command_line: Run) -> None:
     onnx.save(bent(), "a.onnx")
     assert command_line("compile", "a.onnx", "-o", "b.onnx")[0] == 0

@@ -112,3 +112,17 @@ def test_sizes_without_a_name_are_given_by_their_input(
     main(["check", str(path), "--format", "json"])
     (_, cause) = json.loads(capsys.readouterr().out)["unknown_ranks"]
     assert f"(--shape {named}=... makes it known)" in cause
+
+
+def test_alike_ranks_are_one_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = """<ir_version: 8, opset_import: ["": 17]> g (float[4] x, int64[K] s) => (float[] y, float[] z, float[] w)
+    { y = Reshape(x, s) z = Reshape(x, s) w = Relu(x) }"""
+    made = parser.parse_model(text)
+    for output in made.graph.output:
+        output.type.tensor_type.ClearField("shape")
+    onnx.save(made, tmp_path / "m.onnx")
+    main(["check", str(tmp_path / "m.onnx")])
+    notes = [line for line in "".join(capsys.readouterr()).splitlines() if line.startswith("note: ")]
+    (note,) = notes
+    assert note.startswith("note: the rank of `y` is not known: Reshape `y` takes its shape from `s` (")
+    assert note.endswith("; 1 other value for the same reason (-v lists it)")

@@ -42,7 +42,7 @@ def _class_of_order(rule: Any, match: LoweredNode, graph: Graph, context: PassCo
 
 @simplifies(*REDUCTIONS, ARGMAX, ARGMIN, HARDMAX, SOFTMAX, LOG_SOFTMAX, gives=_class_of_order)
 def drop_unit_axes(e: Sketch, node: Node, x: Term) -> Lowered:
-    """Axes of size 1 leave the list, but never the last one.
+    """A reduction leaves out axes of size 1, but keeps at least one axis.
 
     With ``keepdims=false`` they stay: taking one out of the list would cost a squeeze. Kernels choose by the list how
     they go over the elements, so that sums of floats are added up in another order: ``reassociates``.

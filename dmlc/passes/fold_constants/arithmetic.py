@@ -83,7 +83,7 @@ def product_with_zero(e: Sketch, node: Node, a: Term, b: Term) -> Lowered:
 
 @simplifies(EQUAL, NOT_EQUAL, XOR, AND, OR, fed_by=_NUMBERS)
 def known_truth(e: Sketch, node: Node, a: Term, b: Term) -> Lowered:
-    """A comparison or connective of truths with a constant becomes the truth, its negation, or the constant."""
+    """A bool compared or combined with a constant bool becomes the bool itself, its negation, or the constant."""
     for known, value in ((a, b), (b, a)):
         truth = _truth_everywhere(known.value) if known.dtype is bool_ else None
         if truth is None:
@@ -163,7 +163,7 @@ def different_truths(e: Sketch, node: Node, a: Term, b: Term) -> Lowered:
 
 @simplifies(CAST, describe=_changes_nothing)
 def cast_to_same(e: Sketch, node: Node, x: Term) -> Lowered:
-    """A cast to the dtype that is there becomes its operand."""
+    """A cast to the dtype that its operand has is removed."""
     return x if x.dtype is node.attributes_as(CastAttributes).to else KEEP
 
 

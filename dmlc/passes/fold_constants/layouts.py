@@ -58,13 +58,13 @@ def _stands_still(rule: NodeRule, node: Node, graph: Graph) -> bool:
     describe=lambda rule, match: f"{match.root.op.name} that moves nothing",
 )
 def move_nothing(e: Sketch, node: Node, *operands: Term) -> Lowered:
-    """A move that moves nothing becomes its operand: a transpose in the same order, a slice of all, and the like."""
+    """A transpose, reshape, slice, pad, expand, concat, split or tile that has no effect becomes its operand."""
     return operands[0]
 
 
 @simplifies(SPLIT)
 def split_off_nothing(e: Sketch, node: Node, x: Term) -> Lowered:
-    """A split of which one part is the whole operand becomes it; the other parts are empty."""
+    """A split with one part that is the whole operand, and empty other parts, is removed."""
     axis = node.attributes_as(SplitAttributes).axis
     parts = [value for value in node.results if value.shape[axis] != 0]
     empty = [value for value in node.results if value.shape[axis] == 0 and value.uses]
@@ -76,7 +76,7 @@ def split_off_nothing(e: Sketch, node: Node, x: Term) -> Lowered:
 
 @simplifies(*RESHAPES, fed_by=RESHAPES)
 def reshape_chain(e: Sketch, node: Node, y: Term) -> Lowered:
-    """A reshape, squeeze or unsqueeze of one becomes a single one, or nothing at all."""
+    """Two reshapes, squeezes or unsqueezes in a row become one, or none."""
     inner, shape = e.made_by(y, *RESHAPES), node.result.shape
     if inner is None:
         return KEEP
@@ -96,7 +96,7 @@ def reshape_chain(e: Sketch, node: Node, y: Term) -> Lowered:
 
 @simplifies(TRANSPOSE, fed_by=(TRANSPOSE,))
 def transpose_chain(e: Sketch, node: Node, y: Term) -> Lowered:
-    """A transpose of a transpose becomes one, or nothing."""
+    """Two transposes in a row become one, or none."""
     inner = e.made_by(y, TRANSPOSE)
     if inner is None:
         return KEEP
@@ -124,7 +124,7 @@ def transpose_of_ones(e: Sketch, node: Node, x: Term) -> Lowered:
 
 @simplifies(*RESHAPES, fed_by=(TRANSPOSE,))
 def transpose_between_reshapes(e: Sketch, node: Node, y: Term) -> Lowered:
-    """A transpose between a reshape and one that undoes its merges and splits becomes one of the axes before them.
+    """reshape(transpose(reshape(x))) becomes transpose(x) where the second reshape undoes the first.
 
     ``exact``. It moves the axes of each merge or split together. PyTorch's attention transposes its keys so.
     """
@@ -238,7 +238,7 @@ def _is_taken_over(node: Node) -> bool:
 
 @simplifies(*BINARY, WHERE, fed_by=(EXPAND,))
 def drop_expand(e: Sketch, node: Node, *operands: Term) -> Lowered:
-    """The expand of an operand that the operation broadcasts anyway goes away.
+    """The expand of an operand is removed where the operation broadcasts the operand anyway.
 
     ``exact``. Only where the result keeps its shape without it; the expand stays for others that use it.
     """

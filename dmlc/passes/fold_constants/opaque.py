@@ -138,7 +138,7 @@ class ReadMatch(Match, eq=False, kw_only=True):
 
 
 class ReadAgain(Rule[ReadMatch]):
-    """An opaque node becomes what the importer reads with the constants and types that its operands have by now.
+    """An operator kept as it is becomes an operation of the language once its operands are constants or have types.
 
     A Reshape to a shape that folded, a Range to a limit that did, and what follows in the types of their users.
     """

@@ -104,7 +104,7 @@ def _is_inferred(graph: Graph, have: Shape, want: Shape) -> bool:
 
 @simplifies(*RESHAPES, fed_by=(TRANSPOSE,))
 def ones_around_transpose(e: Sketch, node: Node, y: Term) -> Lowered:
-    """A reshape behind a transpose that moves axes of size 1, or takes out the ones of a reshape before it, goes away.
+    """reshape(transpose(x)) becomes a transpose where the reshape only moves or drops axes of size 1.
 
     ``exact``. TensorFlow's einsum makes axes for the letters of the other operand, and tf2onnx for convolutions.
     """

@@ -10,11 +10,11 @@ from dmlc.ops.elementwise import UNARY, UnaryOperation
 from dmlc.ops.index import GATHER, GatherAttributes
 from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP, REDUCE_MAX, ReduceAttributes
 from dmlc.passes.expressions import Sketch, Term
-from dmlc.passes.legalize.widen import is_of_program
+from dmlc.passes.legalize import is_of_program
 from dmlc.passes.lowering import KEEP, Lowered, NodeRule, lowers
 from dmlc.passes.manager import PassContext
 from dmlc.passes.primitives import log_sum_exp
-from dmlc.passes.rewrite import RewritePass, Rule
+from dmlc.passes.rewrite import RewritePass, Rule, rules_of
 from dmlc.targets.needed_kernels import UNCHECKED
 
 
@@ -96,7 +96,7 @@ def _maximum_beside(node: Node) -> Node | None:
 
 #: The first opset whose GatherND has batch_dims.
 _GATHER_ND = 12
-_RULES = (compose_unary, gather_by_elements, log_sum_exp_beside_max, lower_log_sum_exp)
+_RULES = rules_of(globals())
 
 
 class Compose(RewritePass, frozen=True):

@@ -9,7 +9,7 @@ from dmlc.diagnostics import Diagnostic, Label
 from dmlc.diagnostics.catalogue.advice import F16_OVERFLOW
 from dmlc.ir import Graph, Node, Value
 from dmlc.ops.binary import POW
-from dmlc.passes.accumulate_f32.region import AccumulationRegion, find_regions, is_square
+from dmlc.passes.accumulate_f32 import AccumulationRegion, find_regions, is_square
 from dmlc.passes.manager import Pass, PassContext
 from dmlc.passes.patterns import scalar_of
 

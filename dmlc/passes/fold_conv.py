@@ -20,7 +20,7 @@ from dmlc.passes.expressions import Sketch, Term, Written
 from dmlc.passes.lowering import KEEP, Lowered, simplifies
 from dmlc.passes.manager import REASSOCIATES, PassContext
 from dmlc.passes.patterns import both_ways, made_by
-from dmlc.passes.rewrite import Miss, RewritePass, Rule, rewrite, used_elsewhere
+from dmlc.passes.rewrite import Miss, RewritePass, Rule, rewrite, rules_of, used_elsewhere
 
 
 class Conv(Struct, frozen=True):
@@ -421,15 +421,7 @@ def _shifted_bias(match: _ConvOperand) -> Array:
     return out
 
 
-_RULES: tuple[type[Rule[Any]], ...] = (
-    fold_pad_into_window,
-    fold_batch_norm,
-    fold_bias_into_conv,
-    fold_scale_into_conv,
-    fold_scale_into_product,
-    fold_input_scale_into_conv,
-    fold_input_shift_into_conv,
-)
+_RULES = rules_of(globals())
 
 
 class FoldConv(RewritePass, frozen=True):

@@ -12,7 +12,7 @@ from dmlc.ops.binary import ADD
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import RESHAPE, RESHAPES, ReshapeAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
-from dmlc.passes.fold_constants.around_elementwise import MOST_NODES, is_elementwise
+from dmlc.passes.fold_constants.between import MOST_NODES, is_elementwise
 from dmlc.passes.manager import REASSOCIATES, PassContext
 from dmlc.passes.patterns import both_ways, made_by
 from dmlc.passes.rewrite import Match, Miss, RewritePass, Rewriter, Rule

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -240,6 +240,12 @@ class Rule(ABC, Generic[M]):
     @abstractmethod
     def build(self, match: M, rewriter: Rewriter) -> Sequence[Value]:
         """The values that replace the root's results."""
+
+
+def rules_of(*modules: Mapping[str, Any]) -> tuple[type[Rule[Any]], ...]:
+    """Return the rules that modules define, in their order. A module is its ``globals()``, or its ``vars``."""
+    own = [cls for names in modules for cls in names.values() if getattr(cls, "__module__", "") == names["__name__"]]
+    return tuple([cls for cls in own if isinstance(cls, type) and issubclass(cls, Rule) and "name" in vars(cls)])
 
 
 class RewritePass(Pass, frozen=True):

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from dmlc.ir import Graph, Node
 from dmlc.ir.history import CLASSES
 from dmlc.ops.node_name import node_name
-from dmlc.passes.choose_lowering import forms, hardmax, reduce, search
+from dmlc.passes.choose_lowering import reduce, search
 from dmlc.passes.choose_lowering.plan import UNCHANGED, Plan, Sizes, corners, ends, plans_by_root, spanned
 from dmlc.passes.choose_lowering.price import Prices
 from dmlc.passes.lowering import LoweredNode
@@ -29,12 +29,12 @@ _MOST_ELEMENTS = 2**48
 _WIN, _FEW_NODES, _WIN_OF_MANY = 1.5, 11, 3.0
 
 #: Plans whose parts are brought to their canonical form before the others see them.
-FIRST: tuple[Sequence[type[Plan]], ...] = (forms.LOG_SUM_EXP,)
+FIRST: tuple[Sequence[type[Plan]], ...] = (reduce.LOG_SUM_EXP,)
 #: The plans in their order. Nodes that a group makes are offered to the groups that follow: ``max_of_blocks`` asks
 #: which searches are made in blocks.
 GROUPS: tuple[Sequence[type[Plan]], ...] = (
-    (*forms.BY_TIMES, *hardmax.PLANS, *search.PLANS),
-    (search.max_of_blocks, *forms.IN_PARTS, *reduce.PLANS),
+    (*reduce.BY_TIMES, *search.PLANS),
+    (search.max_of_blocks, *reduce.IN_PARTS, *reduce.PLANS),
 )
 
 

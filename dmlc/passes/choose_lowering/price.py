@@ -18,11 +18,9 @@ from dmlc.ops.move import EXPAND, RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE, Transp
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, SoftmaxAttributes
 from dmlc.ops.reduce import EXTREMES, REDUCE_LOG_SUM_EXP, REDUCE_MEAN, ReduceAttributes
 from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, ArgAttributes, HardmaxAttributes
-from dmlc.passes.choose_lowering.forms import NORMS
-from dmlc.passes.choose_lowering.plan import Plan, Sizes
-from dmlc.passes.choose_lowering.reduce import LONG, ROOTS, is_pool
+from dmlc.passes.choose_lowering.plan import Plan, Sizes, View, merged, view_of
+from dmlc.passes.choose_lowering.reduce import LONG, NORMS, ROOTS, is_pool
 from dmlc.passes.choose_lowering.search import MOST_WRITTEN
-from dmlc.passes.choose_lowering.view import View, merged, view_of
 from dmlc.passes.expressions import Sketch
 from dmlc.passes.layouts import groups
 from dmlc.passes.lowering import LoweredNode

@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from dmlc.passes.fold_constants import arithmetic, layouts
-from dmlc.passes.fold_constants.around_elementwise import AroundElementwise
-from dmlc.passes.fold_constants.bounds import DecidedComparison, WithinBounds, bounds_in_a_row
-from dmlc.passes.fold_constants.branches import InlineBranch
-from dmlc.passes.fold_constants.evaluate import Evaluate, FillScalar
-from dmlc.passes.fold_constants.layouts import MOVE_RULES
-from dmlc.passes.fold_constants.opaque import KnownSize, ReadAgain
-from dmlc.passes.fold_constants.recurrent import ZeroInitialState
-from dmlc.passes.fold_constants.regrouped import concat_of_places, matmul_between_reshapes, ones_around_transpose
-from dmlc.passes.fold_constants.scans import RunsTogether
-from dmlc.passes.fold_constants.sequences import KnownSequence
-from dmlc.passes.fold_constants.sunk_transposes import RULES as SUNK_TRANSPOSES
+from dmlc.passes.fold_constants import arithmetic, between, bodies, evaluate, layouts, opaque
 from dmlc.passes.manager import REASSOCIATES, PassContext
-from dmlc.passes.rewrite import RewritePass, Rule
+from dmlc.passes.rewrite import RewritePass, Rule, rules_of
+
+#: All rules, in the order in which they are tried at a node.
+_FILES = (evaluate, arithmetic, bodies, opaque, layouts, between)
+_RULES = rules_of(*[vars(file) for file in _FILES])
 
 
 class FoldConstants(RewritePass, frozen=True):
@@ -34,29 +27,4 @@ class FoldConstants(RewritePass, frozen=True):
     rewrite_class: ClassVar[str] = REASSOCIATES
 
     def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
-        return [
-            Evaluate,
-            FillScalar,
-            *arithmetic.RULES,
-            WithinBounds,
-            DecidedComparison,
-            bounds_in_a_row,
-            arithmetic.sign_into_factor,
-            arithmetic.scales_of_product,
-            InlineBranch,
-            RunsTogether,
-            KnownSequence,
-            ZeroInitialState,
-            layouts.drop_expand,
-            layouts.drop_fill,
-            ReadAgain,
-            KnownSize,
-            *MOVE_RULES,
-            layouts.slice_chain,
-            layouts.concat_chain,
-            concat_of_places,
-            AroundElementwise,
-            ones_around_transpose,
-            *SUNK_TRANSPOSES,
-            matmul_between_reshapes,
-        ]
+        return _RULES

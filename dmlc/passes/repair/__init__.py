@@ -9,122 +9,12 @@ from dmlc.ir import Graph
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.passes.fold_constants.layouts import MOVE_RULES
 from dmlc.passes.manager import REASSOCIATES, PassContext
-from dmlc.passes.repair.absent import RULES as ABSENT_RULES
-from dmlc.passes.repair.einsum import einsum_of_pairs, matmul_of_letters, spell_ellipsis
-from dmlc.passes.repair.elementwise import (
-    both_bounds,
-    equality_of_truths,
-    infinity_of_half,
-    power_by_products,
-    remainder_by_division,
-    truth_by_comparison,
-)
-from dmlc.passes.repair.empty import (
-    concat_of_some,
-    nothing_to_compute,
-    pad_of_nothing,
-    product_of_nothing,
-    reduction_of_nothing,
-    scatter_of_nothing,
-)
-from dmlc.passes.repair.foreign import (
-    exact_mean_of_unknown_rank,
-    shift_log_sum_exp_of_unknown_rank,
-    truth_of_unknown_rank,
-)
-from dmlc.passes.repair.forms import gather_one_number, plain_reshape, slice_with_axes
-from dmlc.passes.repair.gelu import ErfGelu, GeluOperator, TanhGelu
-from dmlc.passes.repair.merged_batch import (
-    merge_lrn_axes,
-    merge_matmul_batch,
-    merge_product_batch,
-    merge_trilu_batch,
-)
-from dmlc.passes.repair.norms import centred_norm, lp_norm_in_parts, one_layer_norm_result, plain_skip_norm
-from dmlc.passes.repair.operators import (
-    DropIdleAttribute,
-    DropUnusedResult,
-    explicit_zero_points,
-    full_attention_bias,
-    slices_of_gate,
-    tile_by_expand,
-)
-from dmlc.passes.repair.pads import explicit_conv_pads, slice_negative_pads
-from dmlc.passes.repair.quantized import axis_for_blocks, keep_quantization_apart
-from dmlc.passes.repair.rank import MergeBeside, MergeElementwise, MergeTransposed
-from dmlc.passes.repair.reductions import (
-    axes_in_order,
-    narrow_extreme,
-    reduce_many_axes,
-    shift_log_sum_exp,
-    top_k_by_search,
-)
-from dmlc.passes.repair.resize import first_of_resized, merge_resize_axes, resize_by_one_factor
-from dmlc.passes.repair.transposed import explicit_transposed_pads
-from dmlc.passes.rewrite import RewritePass, Rule, rewrite
+from dmlc.passes.repair import absent, einsum, foreign, norms, operators, quantized, rank, reductions, windows
+from dmlc.passes.rewrite import RewritePass, Rule, rewrite, rules_of
 
-#: Rules for nodes without elements.
-EMPTY_RULES: Sequence[type[Any]] = (
-    nothing_to_compute,
-    reduction_of_nothing,
-    product_of_nothing,
-    concat_of_some,
-    pad_of_nothing,
-    scatter_of_nothing,
-)
 #: All rules, in the order in which they are tried at a node.
-RULES: Sequence[type[Any]] = (
-    truth_by_comparison,
-    truth_of_unknown_rank,
-    shift_log_sum_exp_of_unknown_rank,
-    exact_mean_of_unknown_rank,
-    both_bounds,
-    power_by_products,
-    merge_matmul_batch,
-    merge_product_batch,
-    einsum_of_pairs,
-    matmul_of_letters,
-    full_attention_bias,
-    lp_norm_in_parts,
-    merge_trilu_batch,
-    merge_lrn_axes,
-    first_of_resized,
-    resize_by_one_factor,
-    merge_resize_axes,
-    plain_skip_norm,
-    slices_of_gate,
-    explicit_zero_points,
-    explicit_transposed_pads,
-    keep_quantization_apart,
-    axis_for_blocks,
-    plain_reshape,
-    slice_with_axes,
-    gather_one_number,
-    DropUnusedResult,
-    *EMPTY_RULES,
-    spell_ellipsis,
-    DropIdleAttribute,
-    equality_of_truths,
-    infinity_of_half,
-    ErfGelu,
-    TanhGelu,
-    GeluOperator,
-    one_layer_norm_result,
-    centred_norm,
-    shift_log_sum_exp,
-    narrow_extreme,
-    axes_in_order,
-    reduce_many_axes,
-    slice_negative_pads,
-    explicit_conv_pads,
-    MergeElementwise,
-    MergeBeside,
-    MergeTransposed,
-    remainder_by_division,
-    tile_by_expand,
-    top_k_by_search,
-    *ABSENT_RULES,
-)
+_FILES = (operators, foreign, einsum, norms, windows, quantized, reductions, rank, absent)
+RULES: Sequence[type[Any]] = rules_of(*[vars(file) for file in _FILES])
 
 
 class Repair(RewritePass, frozen=True):
@@ -156,7 +46,7 @@ class Repair(RewritePass, frozen=True):
 def _own(context: PassContext, *, empty: bool) -> list[type[Rule[Any]]]:
     if not context.capabilities.has_provider:
         return []
-    return [rule for rule in RULES if empty or rule not in EMPTY_RULES]
+    return [rule for rule in RULES if empty or "empty" not in rule.repairs]
 
 
 def _open_calls(graph: Graph) -> bool:

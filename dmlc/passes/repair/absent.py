@@ -9,7 +9,7 @@ import numpy as np
 
 from dmlc.ir import DType, Graph, Node, Operation, Value
 from dmlc.ir.dtype import bool_, f32, i32, i64
-from dmlc.ops.binary import EQUAL, OR, XOR
+from dmlc.ops.binary import EQUAL, MOD, OR, XOR
 from dmlc.ops.choose import CAST
 from dmlc.ops.elementwise import ROUND, SIGN
 from dmlc.ops.index import GATHER_ELEMENTS, ONE_HOT, OneHotAttributes
@@ -36,6 +36,25 @@ from dmlc.passes.rewrite import Match, Rewriter, Rule
 
 #: f32 holds every integer up to this.
 _EXACT = float(2**24)
+
+
+@lowers(MOD)
+def remainder_by_division(e: Sketch, node: Node, a: Term, b: Term) -> Lowered:
+    """A remainder of 64-bit integers becomes a - (a / b) * b, with b added where the signs differ.
+
+    The provider has no kernel of Mod for them, and one of Div, which truncates. Where neither number is negative
+    nothing needs to be added. A remainder by zero is unspecified.
+    """
+    if not a.dtype.is_integer or not e.target.leaves("Mod", a.dtype) or e.target.leaves("Div", a.dtype):
+        return KEEP
+    rest = a - a / b * b
+    is_positive = e.interval(b)[0] >= 0
+    if a.dtype.kind == "uint" or (is_positive and e.interval(a)[0] >= 0):
+        return rest
+    negative = rest < 0
+    if is_positive:
+        return e.where(negative, rest + b, rest)
+    return e.where(e.not_equal(rest, 0) & (negative ^ (b < 0)), rest + b, rest)
 
 
 def replaces(
@@ -215,16 +234,3 @@ class CastBeforeView(Rule[Match]):
         (view,) = match.consumed
         cast = rewriter.cast(view.operand(0), match.root.result.type.dtype)
         return [rewriter.add(view.op, [cast, *view.operands[1:]], view.attributes)]
-
-
-RULES: Sequence[type[Rule[Any]]] = (
-    truths_by_integers,
-    steps_by_comparison,
-    log_softmax_in_parts,
-    one_hot_by_comparison,
-    slice_by_gather,
-    pad_by_concat,
-    parts_by_gather,
-    integers_in_narrower,
-    CastBeforeView,
-)

@@ -33,27 +33,6 @@ def _einsum(e: Sketch, equation: str, result: TensorType, *operands: Term) -> Te
     return e(OPAQUE, *operands, attributes=record)
 
 
-@lowers(onnx=("Einsum",), optional=True, repairs=("einsum-ellipsis",))
-def spell_ellipsis(e: Sketch, node: Node, *operands: Term) -> Lowered:
-    """An Einsum's ellipsis becomes letters, where the axes that it means have the same sizes in all operands."""
-    left, arrow, right = _equation(node).replace(" ", "").partition("->")
-    if _DOTS not in left or e.target.fault("einsum-ellipsis", "Einsum") is None:
-        return KEEP
-    if not _are_known(operands):
-        return _UNKNOWN
-    terms = left.split(",")
-    dotted = _dotted(terms, operands)
-    if any(sizes != dotted[0] for sizes in dotted):
-        return Miss("the axes of the ellipsis differ: {0}", (" and ".join(map(_text, dotted)),))
-    if arrow and _DOTS not in right:
-        return Miss("its result has no ellipsis")
-    letters = "".join(letter for letter in ascii_lowercase if letter not in left + right)
-    if len(letters) < len(dotted[0]):
-        return Miss("there are not enough letters")
-    equation = f"{left}->{right if arrow else _implied(terms)}".replace(_DOTS, letters[: len(dotted[0])])
-    return _einsum(e, equation, node.result.type, *operands)
-
-
 def _dotted(terms: Sequence[str], operands: Sequence[Term]) -> list[Shape]:
     """The sizes that the ellipsis stands for in each operand that has one."""
     out = []
@@ -72,28 +51,6 @@ def _implied(terms: Sequence[str]) -> str:
     """The result where none is written: the ellipsis, then the letters that occur once, in their order."""
     counts = Counter("".join(terms).replace(".", ""))
     return _DOTS + "".join(sorted(letter for letter, count in counts.items() if count == 1))
-
-
-@lowers(onnx=("Einsum",), optional=True, repairs=("einsum-product", "einsum-letters"), gives=REASSOCIATES)
-def matmul_of_letters(e: Sketch, node: Node, *operands: Term) -> Lowered:
-    """An Einsum of two operands becomes a matmul between transposes and reshapes.
-
-    Only if the provider would make the product of all letters, larger than operands and result, or if DirectML has
-    too few axes for them.
-    """
-    equation = Equation.parse(_equation(node))
-    if equation is None or len(equation.terms) != 2 or e.target.fault("einsum-product", "Einsum") is None:
-        return KEEP
-    many = e.target.fault("einsum-letters", "Einsum")
-    has_many = many is not None and len({*"".join(equation.terms)}) > (many.letters_over or 0)
-    if not has_many and (not equation.has_matrices or equation.is_one_operator):
-        return KEEP
-    if not _are_known(operands):
-        return _UNKNOWN
-    if e.target.leaves("MatMul", node.result.type.dtype):
-        return Miss("the provider has no MatMul of {0}", (node.result.type.dtype.name,))
-    sizes = letter_sizes(equation, operands)
-    return sizes if isinstance(sizes, Miss) else product_of_letters(e, operands, equation, sizes)
 
 
 @lowers(onnx=("Einsum",), optional=True, repairs=("einsum-operands",), gives=REASSOCIATES)
@@ -122,6 +79,49 @@ def einsum_of_pairs(e: Sketch, node: Node, *operands: Term) -> Lowered:
         values.append(_einsum(e, f"{left},{right}->{kept}", type, a, b))
         terms.append(kept)
     return values
+
+
+@lowers(onnx=("Einsum",), optional=True, repairs=("einsum-product", "einsum-letters"), gives=REASSOCIATES)
+def matmul_of_letters(e: Sketch, node: Node, *operands: Term) -> Lowered:
+    """An Einsum of two operands becomes a matmul between transposes and reshapes.
+
+    Only if the provider would make the product of all letters, larger than operands and result, or if DirectML has
+    too few axes for them.
+    """
+    equation = Equation.parse(_equation(node))
+    if equation is None or len(equation.terms) != 2 or e.target.fault("einsum-product", "Einsum") is None:
+        return KEEP
+    many = e.target.fault("einsum-letters", "Einsum")
+    has_many = many is not None and len({*"".join(equation.terms)}) > (many.letters_over or 0)
+    if not has_many and (not equation.has_matrices or equation.is_one_operator):
+        return KEEP
+    if not _are_known(operands):
+        return _UNKNOWN
+    if e.target.leaves("MatMul", node.result.type.dtype):
+        return Miss("the provider has no MatMul of {0}", (node.result.type.dtype.name,))
+    sizes = letter_sizes(equation, operands)
+    return sizes if isinstance(sizes, Miss) else product_of_letters(e, operands, equation, sizes)
+
+
+@lowers(onnx=("Einsum",), optional=True, repairs=("einsum-ellipsis",))
+def spell_ellipsis(e: Sketch, node: Node, *operands: Term) -> Lowered:
+    """An Einsum's ellipsis becomes letters, where the axes that it means have the same sizes in all operands."""
+    left, arrow, right = _equation(node).replace(" ", "").partition("->")
+    if _DOTS not in left or e.target.fault("einsum-ellipsis", "Einsum") is None:
+        return KEEP
+    if not _are_known(operands):
+        return _UNKNOWN
+    terms = left.split(",")
+    dotted = _dotted(terms, operands)
+    if any(sizes != dotted[0] for sizes in dotted):
+        return Miss("the axes of the ellipsis differ: {0}", (" and ".join(map(_text, dotted)),))
+    if arrow and _DOTS not in right:
+        return Miss("its result has no ellipsis")
+    letters = "".join(letter for letter in ascii_lowercase if letter not in left + right)
+    if len(letters) < len(dotted[0]):
+        return Miss("there are not enough letters")
+    equation = f"{left}->{right if arrow else _implied(terms)}".replace(_DOTS, letters[: len(dotted[0])])
+    return _einsum(e, equation, node.result.type, *operands)
 
 
 #: All orders of so many operands are compared; an open size counts as so much.

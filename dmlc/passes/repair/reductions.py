@@ -44,6 +44,18 @@ def shift_log_sum_exp(e: Sketch, node: Node, x: Term) -> Lowered:
     return log_sum_exp(e, x, axes).with_ones(node.result.shape) if is_wrong else KEEP
 
 
+@lowers(*EXTREMES, repairs=("reduce-bytes-18",))
+def narrow_extreme(e: Sketch, node: Node, x: Term) -> Lowered:
+    """The largest or smallest of 8 or 16 bits is found in i32, at opsets where only wider integers are taken."""
+    if not e.target.has_fault("reduce-bytes-18", reduction_of(node).onnx, "T", x.dtype):
+        return KEEP
+    for axis in node.attributes_as(ReduceAttributes).axes:
+        if e.graph.dims.promises_empty(x.shape[axis]):
+            text = "axis {0} may be empty, and the maximum or minimum of nothing depends on {1}"
+            return Miss(text, (axis, x.dtype))
+    return e.again(node, x.cast(i32))[0].cast(x.dtype)
+
+
 @lowers(*REDUCTIONS)
 def axes_in_order(e: Sketch, node: Node, x: Term) -> Lowered:
     """A reduction of a model gets its axes in order, where the provider transposes for the last axes in another one."""
@@ -64,18 +76,6 @@ def _in_order(node: Node, rank: int) -> bool:
         given = None if array is None else array.ravel().tolist()
     axes = [axis % rank for axis in given or ()]
     return axes == sorted(axes)
-
-
-@lowers(*EXTREMES, repairs=("reduce-bytes-18",))
-def narrow_extreme(e: Sketch, node: Node, x: Term) -> Lowered:
-    """The largest or smallest of 8 or 16 bits is found in i32, at opsets where only wider integers are taken."""
-    if not e.target.has_fault("reduce-bytes-18", reduction_of(node).onnx, "T", x.dtype):
-        return KEEP
-    for axis in node.attributes_as(ReduceAttributes).axes:
-        if e.graph.dims.promises_empty(x.shape[axis]):
-            text = "axis {0} may be empty, and the maximum or minimum of nothing depends on {1}"
-            return Miss(text, (axis, x.dtype))
-    return e.again(node, x.cast(i32))[0].cast(x.dtype)
 
 
 #: Reductions that poolings over the whole map compute, and DirectML's operators for these poolings.

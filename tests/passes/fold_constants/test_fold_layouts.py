@@ -16,7 +16,7 @@ from dmlc.ops.choose import CAST, WHERE
 from dmlc.ops.elementwise import RELU, SIGMOID, TANH
 from dmlc.ops.move import CONCAT, RESHAPE, SLICE, SPLIT, SQUEEZE, TRANSPOSE, UNSQUEEZE, ReshapeAttributes
 from dmlc.ops.reduce import REDUCE_MAX
-from dmlc.passes.fold_constants import FoldConstants, around_elementwise
+from dmlc.passes.fold_constants import FoldConstants, between
 from tests.rows import each_row
 
 PASS = FoldConstants()
@@ -263,8 +263,8 @@ def test_layouts_around_operations_that_stay(case: str) -> None:
 def test_operations_that_are_reached_in_many_ways_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A chain of 12 squares has 4096 ways to its start."""
     looked: list[Value] = []
-    undoes = around_elementwise._undoes
-    monkeypatch.setattr(around_elementwise, "_undoes", lambda root, maker: looked.append(maker) or undoes(root, maker))
+    undoes = between._undoes
+    monkeypatch.setattr(between, "_undoes", lambda root, maker: looked.append(maker) or undoes(root, maker))
     b = Building()
     y = b(TRANSPOSE, b.input("x", (2, 3)), perm=[1, 0])
     for _ in range(12):

@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import dmlc
-from dmlc.passes.fold_constants.around_elementwise import _OPAQUE_ELEMENTWISE
+from dmlc.passes.fold_constants.between import _OPAQUE_ELEMENTWISE
 from tests.kit import run
 from tests.rows import each_row
 

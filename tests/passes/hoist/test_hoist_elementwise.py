@@ -348,7 +348,7 @@ def test_near_misses() -> None:
 def test_what_the_node_before_takes_in() -> None:
     b = Building()
     product = b(MATMUL, b.input("x", (3, 4)), b.input("w", (4, 5)))
-    stays("computed together with the matmul before it", b.done(b(REDUCE_MAX, b(RELU, product), axes=[0])))
+    stays("computed together with the MatMul before it", b.done(b(REDUCE_MAX, b(RELU, product), axes=[0])))
 
 
 def test_what_is_no_pattern_leaves_no_remark() -> None:

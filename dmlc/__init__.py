@@ -75,7 +75,7 @@ def __getattr__(name: str) -> object:
     try:
         return getattr(importlib.import_module("dmlc.builder"), name)
     except AttributeError:
-        instead = importlib.import_module("dmlc.builder.foreign").instead(name, of_array=True)
+        instead = importlib.import_module("dmlc.builder.foreign").instead(name)
         help = f"; write {instead}" if instead else ""
         raise AttributeError(f"module 'dmlc' has no attribute {name!r}{help}") from None
 

@@ -118,7 +118,7 @@ def call_site(
     if span is None:
         return CallSite()
     node = _expression(span)
-    if node is None:
+    if node is None or isinstance(node, ast.Attribute):
         return CallSite(span)
     source = span.source
 
@@ -167,6 +167,25 @@ def _parts(node: ast.AST, parameters: Sequence[str], method: bool) -> tuple[list
     return operands, [*zip(parameters, node.args, strict=False), *keywords]
 
 
+def foreign_call(span: PythonSpan | None) -> tuple[list[str], dict[str, str]] | None:
+    """Return the texts of the operands and keywords of ``x.mean(dim=-1)``, for the span of ``x.mean``, or of
+    ``np.sum(x, axis=1)``, for its own.
+
+    An attribute that is not called has its tensor as the operand. None where the source is not at hand, or has a star.
+    """
+    node = None if span is None else _expression(span)
+    if span is None or not isinstance(node, (ast.Attribute, ast.Call)):
+        return None
+    if isinstance(node, ast.Attribute):
+        return [ast.unparse(node.value)], {}
+    if any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords):
+        return None
+    operands = list(node.args)
+    if isinstance(node.func, ast.Attribute) and _range(span.source.name, node.func) == span.range[1:]:
+        operands.insert(0, node.func.value)
+    return [ast.unparse(each) for each in operands], {k.arg: ast.unparse(k.value) for k in node.keywords if k.arg}
+
+
 def _expression(span: PythonSpan) -> ast.AST | None:
     """The expression that the span covers; None where the source is not at hand."""
     places = _expressions(span.source.name, "".join(linecache.getlines(span.source.name)))
@@ -181,7 +200,10 @@ def _range(filename: str, node: ast.expr | ast.AugAssign) -> tuple[int, int, int
 
 @lru_cache(maxsize=4)
 def _expressions(filename: str, text: str) -> dict[tuple[int, int, int, int], ast.AST]:
-    """The calls and signs of a Python file by their place, the outer ones first; a loop may make many wrong calls."""
+    """The calls and signs of a Python file by their place, the outer ones first; a loop may make many wrong calls.
+
+    The place of an attribute has the attribute, or the call of it.
+    """
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
@@ -189,5 +211,9 @@ def _expressions(filename: str, text: str) -> dict[tuple[int, int, int, int], as
     found: dict[tuple[int, int, int, int], ast.AST] = {}
     for node in ast.walk(tree):
         if isinstance(node, (ast.Call, ast.BinOp, ast.Compare, ast.UnaryOp, ast.AugAssign)):
+            found.setdefault(_range(filename, node), node)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            found.setdefault(_range(filename, node.func), node)
+        if isinstance(node, ast.Attribute):
             found.setdefault(_range(filename, node), node)
     return found

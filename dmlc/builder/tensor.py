@@ -16,7 +16,7 @@ import numpy as np
 
 from dmlc import ir
 from dmlc.builder import foreign
-from dmlc.builder.place import PythonSpan, call_site, caller
+from dmlc.builder.place import PythonSpan, call_site, caller, foreign_call
 from dmlc.builder.protocols import PythonProtocols
 from dmlc.diagnostics import Code, Diagnostic, DmlcError, Label, fail
 from dmlc.diagnostics.catalogue import builder as codes
@@ -179,7 +179,7 @@ class Tensor(PythonProtocols):
                 return _infix(SIGNS[name], *inputs)
             if name == "matmul":
                 return _only(_call(OPERATIONS["matmul"], inputs, {}))
-        instead = foreign.of_function(name, method)
+        instead = foreign.of_function(name, method, foreign_call(caller()))
         message = f"np.{name} is a ufunc of arrays, and a tensor holds no data while the graph is built"
         help = f"write {instead}" if instead else "use dmlc's operations"
         raise foreign.NotAnArray(mistake(codes.NO_TRUTH_VALUE, message, help=help).diagnostics)
@@ -188,7 +188,7 @@ class Tensor(PythonProtocols):
         """Raises ``AttributeError``, which is a ``DmlcError`` E0203 that says what to write."""
         if name.startswith("_"):
             raise AttributeError(f"a tensor has no attribute {name}")
-        instead = foreign.instead(name)
+        instead = foreign.instead(name, foreign_call(caller()))
         help = (
             f"write {instead}" if instead else "a tensor has shape, dtype and astype; operations are functions of dmlc"
         )

@@ -42,6 +42,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
             open_source(args), **search_arguments(args), from_end=args.from_end, state=args.state, progress=progress
         )
     console.result(found.last_line() if console.quiet else prose(found.to_text(whole=console.verbose)))
-    console.warn(found.diagnostics)
+    if console.quiet:
+        console.warn(found.diagnostics)
+    else:
+        console.record(found.diagnostics)
     console.document(BisectAnswer.of(found, source=args.source, summary=found.last_line()), ok=found.found)
     return 0 if found.found else 1

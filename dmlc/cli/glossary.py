@@ -75,7 +75,8 @@ _WORDS = (
     GlossaryEntry(
         "dispatch",
         "One operator that the GPU is asked to run. The number is an estimate of the work of the driver; nodes "
-        "that only change a shape have none, and some nodes have several.",
+        "that only change a shape have none, and some nodes have several. Both branches of an If are counted, and "
+        "the body of a Loop once.",
         ("dispatches", "GPU dispatches"),
         "docs/targets.md",
     ),

@@ -95,6 +95,7 @@ class BisectResult(BisectFacts, frozen=True, eq=False):
         """Lines for people: the answer first, ``last_line`` last; with ``whole`` each part that was checked, too."""
         out = [self.message]
         out += [f"  {detail}" for detail in self.details]
+        out += [f"  help: dmlc explain {diagnostic.code.id}" for diagnostic in self.diagnostics]
         if self.node is not None:
             out += self._evidence(self.node)
         elif self.region:

@@ -165,6 +165,8 @@ def instead_of(
     if name == "linear" and len(operands) in (2, 3):
         bias = "".join([f" + {_closed(text)}" for text in operands[2:]])
         return _plain(f"matmul({operands[0]}, transpose({operands[1]}, perm=[1, 0])){bias}")
+    if name == "normalize" and operands:
+        return _normalize(operands, keywords)
     if name == "size" and operands:
         axis = "".join(operands[1:2]) or keywords.get("dim", "")
         return _plain(f"size({operands[0]}{f', axis={axis}' if axis else ''})")
@@ -178,6 +180,17 @@ def instead_of(
     operand = operands[0] if operands else "x"
     phrase = _PHRASES.get(name, "").format(operand, _closed(operand))
     return Rewritten("" if "..." in phrase or not operands else phrase, phrase)
+
+
+def _normalize(operands: Sequence[str], keywords: Mapping[str, str]) -> Rewritten:
+    """The quotient for PyTorch's ``normalize(x, p=2.0, dim=1, eps=1e-12)``."""
+    given = dict(zip(("p", "dim", "eps"), operands[1:], strict=False)) | dict(keywords)
+    axis, epsilon = next((given[k] for k in ("dim", "axis", "axes") if k in given), "1"), given.get("eps", "1e-12")
+    norms = {"1": "reduce_l1", "2": "reduce_l2"}
+    norm = norms.get(given.get("p", "2").removesuffix(".0"))
+    if norm is None:
+        return Rewritten("", "x / max(norm of x, 1e-12), with the norm as reductions")
+    return _plain(f"{_closed(operands[0])} / max({norm}({operands[0]}, axes={_listed(axis)}), {epsilon})")
 
 
 def _onnx_call(op: str, name: str, operands: Sequence[str], keywords: Mapping[str, str]) -> Rewritten:

@@ -44,6 +44,27 @@ def test_a_habit_of_numpy_gets_its_spelling_here(x: dmlc.Tensor, expression: str
     assert help in info.value.diagnostics[0].help
 
 
+@each_row(
+    ("written", "help"),
+    [
+        (lambda image: image.mean(dim=-1), "write dmlc.reduce_mean(image, axes=[-1], keepdims=False)"),
+        (lambda image: dmlc.relu(image).sum(), "write dmlc.reduce_sum(dmlc.relu(image), keepdims=False)"),
+        (lambda image: (image + 1).view(3, 4), "write dmlc.reshape(image + 1, shape=[3, 4])"),
+        (lambda image: image.permute(1, 0), "write dmlc.transpose(image, perm=[1, 0])"),
+        (lambda image: image.half(), 'write image.astype("f16")'),
+        (lambda image: image.T, "write dmlc.transpose(image)"),
+        (lambda image: np.sum(image, axis=1), "write dmlc.reduce_sum(image, axes=[1], keepdims=False)"),
+        (lambda image: np.exp(image), "write dmlc.exp(image)"),
+        (lambda image: image.sum(*[1]), "write dmlc.reduce_sum(x, axes=...)"),
+    ],
+    ids=range(9),
+)
+def test_the_help_is_made_from_the_source_where_it_is_at_hand(x: dmlc.Tensor, written: Any, help: str) -> None:
+    with pytest.raises(dmlc.DmlcError) as info:
+        written(x)
+    assert info.value.diagnostics[0].help == help
+
+
 def test_missing_attributes_are_attribute_errors(x: dmlc.Tensor) -> None:
     assert not hasattr(x, "sum")
     with pytest.raises(AttributeError, match="reduce_sum"):

@@ -36,7 +36,7 @@ def test_missed_prints_what_would_be_saved(folder: Path, command_line: Run) -> N
     code, out, err = command_line("explain", "m.onnx", "--missed")
     assert (code, err) == (0, "")
     assert out.startswith("not rewritten\n  multi-head-attention at ")
-    assert ": --fuse attention would make one operator of it and save 2\n" in out
+    assert ": --fuse attention would make one operator of it and save at least 2 nodes " in " ".join(out.split()) + " "
     assert command_line("explain", "m.onnx", "--missed", "--fuse", "attention")[1] == (
         "no rule matched that did not fire\n"
     )

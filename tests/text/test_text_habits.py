@@ -131,6 +131,8 @@ HABITS = [
     ("var y = x", "E0101", "y = ..."),
     ("y += x", "E0101", "read y_2 below, and write y_2 = y + x"),
     ("y *= x", "E0101", "read y_2 below, and write y_2 = y * x"),
+    ("x++", "E0101", "read x_2 below, and write x_2 = x + 1"),
+    ("y = F.normalize(x, p=3)", "E0203", "reductions"),
     ("y := x", "E0101", "y = ..."),
     ("print(x)", "E0101", "y = print(...)"),
     ("y = lambda x: x", "E0101", "def"),
@@ -182,6 +184,10 @@ ONE_STEP = [
     ("y = i.swapaxes(-1, 0)", "y = transpose(i, perm=[3, 1, 2, 0])"),
     ("y = F.linear(x, x, x[:, 0])", "y = matmul(x, transpose(x, perm=[1, 0])) + x[:, 0]"),
     ("y = F.dropout(x, 0.5)", "y = x"),
+    ("y = F.normalize(x)", "y = x / max(reduce_l2(x, axes=[1]), 1e-12)"),
+    ("y = normalize(x + 1, p=1, axis=-1)", "y = (x + 1) / max(reduce_l1(x + 1, axes=[-1]), 1e-12)"),
+    ("y = relu(x++)", "y = relu(x + 1)"),
+    ("y = n--", "y = n - 1"),
     ("y = +x", "y = x"),
     ("y = layer_norm(x, 3)", "y = mean_variance_norm(x, axes=[-1])"),
     ("y = layer_norm(x, [4, 3], eps=1e-6)", "y = mean_variance_norm(x, axes=[-2, -1], epsilon=1e-6)"),
@@ -206,6 +212,11 @@ def test_a_help_that_is_pasted_is_a_program(statement: str, right: str) -> None:
     new = edited(source(program), fix.edits)
     assert f"    {right}\n" in new
     assert codes(new) == []
+
+
+def test_a_lone_return_gets_the_names_of_the_statement_before() -> None:
+    (found,) = diagnostics(in_model("y = x + 1\n    a, b = top_k(y, k=2)", "return", inputs="x: f32[4]"))
+    assert (found.code.id, found.help) == ("E0101", "write the results behind it: return a, b")
 
 
 def test_bounds_of_a_dim_follow_in() -> None:

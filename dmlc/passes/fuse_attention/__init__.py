@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from msgspec import Struct
 
+from dmlc.diagnostics.counted import counted
 from dmlc.ir import Dim, Graph, Node, Operation, Shape, TensorType, Value, dim_names, product
 from dmlc.ir.dtype import f16
 from dmlc.onnx_schema.domains import MICROSOFT
@@ -103,7 +104,11 @@ class MultiHeadAttention(Rule[AttentionMatch]):
             more = f"{-saved} more operators than" if saved else "as many operators as"
             estimated = Miss("its layouts and bias would take {0} the fusion saves", (more,), saves=0)
         elif not self.context.options.fuse:
-            estimated = Miss("--fuse attention would make one operator of it and save {0}", (saved,), saves=saved)
+            estimated = Miss(
+                "--fuse attention would make one operator of it and save at least {0}",
+                (counted(saved, "node"),),
+                saves=saved,
+            )
         return judged(self, match, graph, estimated)
 
     def class_of(self, match: AttentionMatch, graph: Graph, context: PassContext) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from dmlc.diagnostics import Change, Diagnostic, Help, Label, Proposal, proposal
@@ -95,12 +96,21 @@ def _quoted(keyword: Token) -> Help:
     return proposal(f"{keyword.text} is a keyword; as a name it is quoted: {written}", written, keyword)
 
 
+def _returned(end: Token) -> str:
+    """The help for a lone ``return``: the names that the statement before it gives."""
+    lines = reversed(end.source.lines[: end.line - 1])
+    given = next((found[1] for line in lines if (found := re.match(r"\s*([\w`][\w`, ]*?)\s*=", line))), "")
+    return f"write the results behind it: return {given}" if given else "write the results behind it"
+
+
 def _help(start: str, tokens: Sequence[Token], place: int, token: Token, accepts: set[str]) -> Help:
     before = tokens[place - 1] if place else None
     kind, previous = token.type, before.type if before else ""
     after = tokens[place + 1].type if place + 1 < len(tokens) else ""
     if kind == "_DOT" and before and before.text.isdecimal() and after != "NAME":
         return proposal(f"digits are on both sides of the point: {before.text}.0", ".0", safe=True)
+    if previous == "RETURN" and kind == "NL":
+        return _returned(token)
     if kind in _KEYWORDS and "NAME" in accepts:
         return _quoted(token)
     if previous in _KEYWORDS and kind == "EQUAL":

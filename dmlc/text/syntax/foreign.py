@@ -157,6 +157,7 @@ def foreign(
     around = Around(token.source, tokens[0].line, tokens[-1].line, token)
     return (
         _augmented(start, tokens, place, behind)
+        or _counted(tokens, behind)
         or _statement(start, tokens, place, token, around)
         or _continued(tokens, place, behind)
         or _translated(around)
@@ -173,17 +174,39 @@ def _augmented(start: str, tokens: Sequence[Token], place: int, behind: Sequence
         return ""
     old, sign = tokens[0], tokens[1].text
     value = tokens[3:-1] if tokens[-1].type == "NL" else tokens[3:]
-    names = {other.text for other in (*tokens, *behind) if other.type == "NAME"}
-    base, _, number = old.text.rpartition("_")
-    base, first = (base, int(number) + 1) if base and number.isdecimal() else (old.text, 2)
-    if base[0] == "`" or not value:
+    new = _next_name(old.text, (*tokens, *behind))
+    if not new or not value:
         return f"a name is given once, so there is no {sign}=: give the result another name"
-    new = next(f"{base}_{i}" for i in range(first, first + len(names) + 1) if f"{base}_{i}" not in names)
     text = text_of(value[0].to(value[-1]))
     written = f"{new} = {old.text} {sign} {text if is_one_operand(text) else f'({text})'}"
     changes = [Change(written, old.to(value[-1])), *[Change(new, read) for read in _reads(old.text, behind)]]
     help = f"a name is given once, so there is no {sign}=; read {new} below, and write {written}"
     return Proposal(help, tuple(changes), safe=True)
+
+
+def _counted(tokens: Sequence[Token], behind: Sequence[Token]) -> Help:
+    """The help for ``x++`` and ``x--``: the sum with 1, under a new name where nothing else is in the line."""
+    for i, (name, sign, again) in enumerate(zip(tokens, tokens[1:], tokens[2:], strict=False)):
+        is_last = i + 3 == len(tokens) or tokens[i + 3].type in ("NL", *CLOSERS)
+        if name.type == "NAME" and sign.text == again.text and sign.text in ("+", "-") and is_last:
+            written = f"{name.text} {sign.text} 1"
+            if i:
+                return proposal(f"write {written}", written, name.to(again), safe=True)
+            new = _next_name(name.text, (*tokens, *behind)) or "another name"
+            return (
+                f"a name is given once, so there is no {2 * sign.text}; read {new} below, and write {new} = {written}"
+            )
+    return ""
+
+
+def _next_name(old: str, tokens: Sequence[Token]) -> str:
+    """``x_2`` for ``x``, or the first number behind it that no token has; empty for a quoted name."""
+    names = {other.text for other in tokens if other.type == "NAME"}
+    base, _, number = old.rpartition("_")
+    base, first = (base, int(number) + 1) if base and number.isdecimal() else (old, 2)
+    if base[0] == "`":
+        return ""
+    return next(f"{base}_{i}" for i in range(first, first + len(names) + 1) if f"{base}_{i}" not in names)
 
 
 def _continued(tokens: Sequence[Token], place: int, behind: Sequence[Token]) -> Help:

@@ -63,6 +63,12 @@ class Diagnostic:
         return "error" if self.strict and severity == "warning" else severity
 
     @property
+    def heading(self) -> str:
+        """The severity in the words of people, and the code: ``hint[W0621]`` for advice."""
+        severity = self.severity
+        return f"{'hint' if severity == 'advice' else severity}[{self.code.id}]"
+
+    @property
     def span(self) -> Span | None:
         return self.labels[0].span if self.labels else None
 
@@ -126,7 +132,7 @@ class DmlcError(Exception):
         from_each = []
         for d in self.diagnostics:
             place = f" ({d.place})" if d.place else ""
-            from_each.append(sentences(f"{d.severity}[{d.code.id}]: {d.message}{place}", d.help))
+            from_each.append(sentences(f"{d.heading}: {d.message}{place}", d.help))
         return "\n".join(from_each)
 
 

@@ -63,8 +63,8 @@ def _help(diagnostic: Diagnostic) -> str:
 
 
 def _group_text(diagnostic: Diagnostic, about: OfNodes, paint: Any, *, verbose: bool) -> str:
-    head, file = f"{diagnostic.severity}[{diagnostic.code.id}]", f"{diagnostic.file}: " if diagnostic.file else ""
-    out = paint(head, diagnostic.severity) + paint(f": {file}{diagnostic.message}", "bold") + "\n"
+    file = f"{diagnostic.file}: " if diagnostic.file else ""
+    out = paint(diagnostic.heading, diagnostic.severity) + paint(f": {file}{diagnostic.message}", "bold") + "\n"
     out += "".join(f"  {line}\n" for line in _node_lines(about, verbose=verbose))
     for note in diagnostic.notes if verbose else ():
         out += f"  {paint('=', 'gutter')} note: {note}\n"

@@ -31,8 +31,7 @@ def render(diagnostic: Diagnostic, *, color: bool = False) -> str:
     underlined: ``^`` for the primary place, ``-`` for the others. Marks stand under their characters, wide ones too.
     """
     paint = painter(color)
-    head = f"{diagnostic.severity}[{diagnostic.code.id}]"
-    out = [paint(head, diagnostic.severity) + paint(f": {diagnostic.message}", "bold")]
+    out = [paint(diagnostic.heading, diagnostic.severity) + paint(f": {diagnostic.message}", "bold")]
     gutter = 1
     if diagnostic.labels:
         primary = diagnostic.labels[0].span

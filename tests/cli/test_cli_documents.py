@@ -68,7 +68,7 @@ VERBS = {
     "diff": ("good.onnx",),
     "decompose": ("-o", "out.onnx"),
 }
-_HEAD = re.compile(r"^(error|warning|advice)\[([EWI]\d{4})\]: ", re.MULTILINE)
+_HEAD = re.compile(r"^(error|warning|hint)\[([EWI]\d{4})\]: ", re.MULTILINE)
 _OF_VERDICT = re.compile(r"^  help: dmlc explain (E\d{4})$", re.MULTILINE)
 Run = Callable[..., tuple[int, str, str]]
 
@@ -103,7 +103,8 @@ def validator(command: str) -> Draft202012Validator:
 
 def codes_in(text: str) -> list[tuple[str, str]]:
     """The severities and codes; a verdict names its code at its end."""
-    return [*_HEAD.findall(text), *(("error", code) for code in _OF_VERDICT.findall(text))]
+    heads = [("advice" if severity == "hint" else severity, code) for severity, code in _HEAD.findall(text)]
+    return [*heads, *(("error", code) for code in _OF_VERDICT.findall(text))]
 
 
 @pytest.mark.usefixtures("sessions_here")

@@ -174,7 +174,7 @@ def test_advice_is_shown_in_every_format(advice: Code, run: Run, monkeypatch: py
             code, out, _ = run(verb, "fine.dml", *more, "--format", "json", *strict)
             assert (code, [d["severity"] for d in json.loads(out)["diagnostics"]]) == (0, ["advice"])
             code, _, err = run(verb, "fine.dml", *more, *strict)
-            assert (code, "advice[W0699]: the name z is unused" in err) == (0, True)
+            assert (code, "hint[W0699]: the name z is unused" in err) == (0, True)
         assert dmlc.compile("fine.dml", strict=bool(strict)).diagnostics == (notes[0].in_file("fine.dml"),)
 
 

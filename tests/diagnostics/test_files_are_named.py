@@ -57,7 +57,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_line: Run) -> R
 def check_named(run: Run, verb: str, name: str, *more: str) -> set[str]:
     """Every diagnostic of a command names the file; their codes."""
     _, _, err = run(verb, name, *more)
-    heads = [i for i, line in enumerate(err.splitlines()) if line.startswith(("error[", "warning[", "advice["))]
+    heads = [i for i, line in enumerate(err.splitlines()) if line.startswith(("error[", "warning[", "hint["))]
     for i in heads:
         head, below = err.splitlines()[i : i + 2]
         assert f"]: {name}: " in head or below.strip().startswith(f"--> {name}"), err

@@ -215,5 +215,5 @@ def test_the_advice_changes_no_exit_code(tmp_path: Any, capsys: pytest.CaptureFi
     onnx.save(model, tmp_path / "m.onnx")
     command = ["compile", str(tmp_path / "m.onnx"), "--target", "onnx", "-o", str(tmp_path / "o.onnx")]
     assert main([*command, "--strict"]) == 0
-    assert "advice[W0608]: a declared type is wrong: v is declared f32[] and is f32[N]" in capsys.readouterr().err
+    assert "hint[W0608]: a declared type is wrong: v is declared f32[] and is f32[N]" in capsys.readouterr().err
     assert main(["check", str(tmp_path / "m.onnx"), "--target", "onnx", "--strict"]) == 0

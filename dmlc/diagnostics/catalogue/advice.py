@@ -79,10 +79,10 @@ WRONG_DECLARATION = declare(
     "a declared type is wrong",
     """An ONNX model declares types for the results of its nodes. The inputs of a node may give its result another
     element type, rank or fixed size than declared. Then the inferred type counts, as in ONNX Runtime, and the
-    compiled model declares it. This is advice about the source. It never changes the exit code.""",
+    compiled model declares it. This is a hint about the source. It never changes the exit code.""",
     example="""
 $ dmlc compile losses.onnx
-advice[W0608]: a declared type is wrong: loss is declared f32[] and is f32[batch]
+hint[W0608]: a declared type is wrong: loss is declared f32[] and is f32[batch]
 """,
     fixed="$ dmlc compile losses.onnx   # exported anew, or without that value_info",
     program=False,
@@ -124,10 +124,10 @@ WEAKNESS = declare(
     """DirectML computes the node as it is defined, but in a way that fails for some data or sizes. A normalization of
     f16 keeps its variance in f16, which ends at 65504. Some Einsums need memory for the product of all letters. Nodes
     with the same weakness share one message. A range that is known (of bytes, a clip, a sigmoid) silences it for
-    normalizations. This is advice: it never changes the exit code.""",
+    normalizations. This is a hint: it never changes the exit code.""",
     example="""
 $ dmlc compile norm.dml              # y = layer_norm(x, scale, bias), x of f16
-advice[W0611]: LayerNormalization y may do badly: the variance is kept in f16, whose largest number is 65504
+hint[W0611]: LayerNormalization y may do badly: the variance is kept in f16, whose largest number is 65504
 """,
     fixed="$ dmlc compile norm.dml --accumulate f32",
     program=False,
@@ -138,7 +138,7 @@ HIDES_OPERATION = declare(
     "W0612",
     "a def or a parameter has the name of an operation",
     """The operation came into the language after programs were written that use its name. In this file the name means
-    the def. Choose another name to call the operation too. This is advice: it never changes the exit code.""",
+    the def. Choose another name to call the operation too. This is a hint: it never changes the exit code.""",
     example="""
 def silu(x) {
     return x * sigmoid(1.702 * x)

@@ -6,10 +6,10 @@ HIDDEN_DIM = declare(
     "W0620",
     "a value hides a dim of its name",
     """An input or a value of the model has the name of a dim. In an expression the name means the value; in types and
-    in attributes it means the dim. This is advice: it never changes the exit code.""",
+    in attributes it means the dim. This is a hint: it never changes the exit code.""",
     example="""
 $ dmlc compile grid.dml              # model grid(x: f32[W], W: f32[]) ...
-advice[W0620]: W names a value and a dim: in expressions it is the value
+hint[W0620]: W names a value and a dim: in expressions it is the value
 """,
     fixed="$ dmlc compile grid.dml              # model grid(x: f32[W], width: f32[]) ...",
     program=False,
@@ -20,10 +20,10 @@ UNUSED = declare(
     "W0621",
     "an input or a value is not used",
     """Nothing reads the input or the value, and it is not returned. An input that alone gives the size of a dim counts
-    as used. This is advice: it never changes the exit code.""",
+    as used. This is a hint: it never changes the exit code.""",
     example="""
 $ dmlc compile head.dml              # top_v, top_i = top_k(x, k=5), and only top_v is returned
-advice[W0621]: top_i is not used
+hint[W0621]: top_i is not used
 """,
     fixed="$ dmlc compile head.dml              # top_v, _ = top_k(x, k=5)",
     program=False,

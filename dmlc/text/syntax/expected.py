@@ -139,13 +139,15 @@ def _help(start: str, tokens: Sequence[Token], place: int, token: Token, accepts
     if accepts == {"LSQB"}:
         return "a type has its sizes in brackets; a scalar is f32[]"
     if accepts == {"COLON"} and start == "model_head":
-        return "each input has a type, such as x: f32[N, 3]"
+        return f"each input has a type, such as {before.text if before else 'x'}: f32[N, 3]"
     if start == "statement" and accepts <= {"EQUAL", "_COMMA"}:
         return "a statement is name = value, or return ..."
     if before is None and commented(token):
         return commented(token)
     if accepts == {"COLON"} and start == "const":
         return "a const has a type, such as const w: f32[4] = ..."
+    if kind == "ARROW" and start == "def_head":
+        return "a def does not name its results: its block returns them"
     if kind == "COLON" and start == "def_head":
         return "the parameters of a def have no types: it takes any dtype and shape"
     if kind == "_COMMA" and "NL" in accepts:

@@ -298,7 +298,8 @@ def _bracket(tokens: Sequence[Token], place: int, token: Token, around: Around) 
     opener, callee = around.before[-1:], re.search(r"(?!return\b)\b(\w+)\s*\($", around.before)
     if token.type == "_COMMA" and opener == "(" and callee is None:
         return _listed(around)
-    if token.type == "COLON" and callee is not None and (found := around.marked(r"\b\w+\b\s*(?=:)")):
+    is_def = re.search(r"\bdef\s+\w+\s*\($", around.before) is not None
+    if token.type == "COLON" and callee is not None and not is_def and (found := around.marked(r"\b\w+\b\s*(?=:)")):
         help, value = f"attributes are given by =: {around.written(found)}=...", tokens[place + 1]
         gap = Span(token.source, token.line, token.column, value.line, value.column)
         return proposal(help, "=", gap, safe=True) if value.line == token.line else help

@@ -105,7 +105,8 @@ class Transformer:
         first = stars[0] if stars else len(p) - 2
         for piece in p[3:first]:
             if isinstance(piece, tree.Parameter):
-                raise _problem(piece.name.span, "only parameters after * have defaults", "put a * before it: *, ")
+                help = f"put a * before it: *, {piece.name.text}=..."
+                raise _problem(piece.name.span, "only parameters after * have defaults", help)
         if len(stars) > 1:
             raise _problem(p[stars[1]], "a second *", "one * parts operands from what is known while compiling")
         if stars and first == len(p) - 3:

@@ -160,6 +160,13 @@ def test_messages_say_what_was_expected(program: str, message: str, help: str) -
         ("dim a\n", "bounds follow in: dim a in 1..64"),
         ("model (x: f32[3]) -> (y) {\n    return x\n}\n", "it needs a name: model name(...)"),
         ("def (x) {\n    return x\n}\n", "it needs a name: def name(...)"),
+        (
+            "def f(a, x: f32[3]) {\n    return x\n}\n",
+            "the parameters of a def have no types: it takes any dtype and shape",
+        ),
+        ("def f(x) -> (y) {\n    return x\n}\n", "a def does not name its results: its block returns them"),
+        ("def f(a, k=2) {\n    return a\n}\n", "put a * before it: *, k=..."),
+        ("model m(a) -> (y) {\n    return a\n}\n", "each input has a type, such as a: f32[N, 3]"),
         ("model m(x: f32[3]) -> (y): return x\n", "a block is in braces: { return ... }"),
         ("model m(x: f32[3] in 0) -> (y) {\n    return x\n}\n", "a range has two bounds: in 0.0..1.0"),
         (in_model("y = x +", "return y"), "write a value behind +, or take it away"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import dmlc
 from dmlc.verifying import Verdict, verify_models
 from dmlc.verifying.check import verify_sides
 from dmlc.verifying.inputs import Feeds
+from dmlc.verifying.judge import Judge
 from dmlc.verifying.onnx_subject import OnnxSubject
 from dmlc.verifying.subject import Subject
 
@@ -219,6 +221,24 @@ def test_memory_that_nothing_wrote_is_no_difference() -> None:
     assert "other numbers each time it runs" in verdict.to_text()
     wrong = verify_sides(lambda: OnnxSubject(exp), lambda: LeftoverSide(exp), inputs=1, seed=0, allowed="exact")
     assert wrong.status == "different"
+
+
+class MovedSide(OnnxSubject):
+    """A model whose numbers ONNX Runtime's optimizer moves."""
+
+    def run_optimized(self, feeds: Feeds, without: Sequence[str] = ()) -> dict[str, Any]:
+        return {name: value * np.float32(1.1) for name, value in self.run(feeds).items()}
+
+
+@pytest.mark.parametrize(("status", "times"), [("within", 2), ("overflowed", 6), ("different", 1)])
+def test_what_the_spread_of_the_original_explains_is_asked_twice(
+    status: str, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exp, asked = chain("Exp"), []
+    monkeypatch.setattr(Judge, "judge", lambda *_: asked.append(1) or (status, ""))
+    verdict = verify_sides(lambda: MovedSide(exp), lambda: OnnxSubject(exp), inputs=6, seed=0, allowed="exact")
+    assert verdict.ok and len(asked) == times
+    assert bool(verdict.notes) == (status == "different")
 
 
 def test_a_nan_in_the_maximum_of_a_normalizer_is_unspecified() -> None:

@@ -110,11 +110,11 @@ class BisectResult(BisectFacts, frozen=True, eq=False):
     def _evidence(self, node: NodeRecord) -> list[str]:
         others = ", ".join(str(other) for other in self.region if other != node)
         if self.alone:
-            return ["  run without the other nodes, on right inputs, it is wrong"]
+            return ["  alone, on the right inputs, the node gives wrong numbers"]
         out = []
         if self.alone is False:
             out.append(
-                "  run without the other nodes, on right inputs, it is right: the fault needs the nodes around it"
+                "  alone, on the right inputs, the node gives right numbers: the fault needs the nodes around it"
             )
         if others:
             out.append(f"  {'wrong together with' if self.alone is False else 'a kernel may join it with'}: {others}")

@@ -114,7 +114,7 @@ class Repro(JsonRecord):
         shapes = ", ".join(f"{name} {list(np.shape(array))}" for name, array in self.inputs.items())
         out.append(f"  inputs: {shapes or 'none'}")
         kept = ", ".join(self.original)
-        out.append(f"  numbers of yours in it: {kept or 'none, all are seeded'}")
+        out.append(f"  your own numbers in it: {kept or 'none, all are seeded'}")
         out += [f"note: {note}" for note in self.notes]
         out.append(self.last_line(path))
         return "\n".join(out) + "\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def counted(number: int, noun: str) -> str:
+def counted(number: object, noun: str) -> str:
     """``1 node``, ``2 nodes``, ``2 axes``, ``2 copies``, ``2 passes``."""
     return f"{number} {plural(noun) if number != 1 else noun}"
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from dmlc.diagnostics.catalogue import shapes as codes
+from dmlc.diagnostics.counted import counted
 from dmlc.ir import (
     DTYPES,
     INDEX,
@@ -120,7 +121,7 @@ def _check_indices(call: Inference, op: str) -> None:
         raise OpError(codes.WRONG_SHAPE, f"{op} needs indices of rank {x.rank}, as x, not {i.rank}", at=1, about=0)
     for axis, (index_size, size) in enumerate(zip(i.shape, x.shape, strict=True)):
         if axis != call.attributes.axis:
-            message = f"axis {axis} of the indices has {index_size} elements, x has {size}"
+            message = f"axis {axis} of the indices has {counted(index_size, 'element')}, x has {size}"
             call.require(index_size, "<=", size, OpError(codes.WRONG_SHAPE, message, at=1, about=0))
 
 

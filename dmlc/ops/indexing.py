@@ -127,9 +127,9 @@ def _taken(graph: Graph, item: Any, axis: int, size: Dim, position: int) -> _Row
     start = size + place if isinstance(place, int) and place < 0 and isinstance(size, int) else place
     if isinstance(place, DimExpr) and graph.dims.at_most(place, -1):
         start = size + place
-    counted = size + place if isinstance(place, int) and place < 0 else start
-    if graph.dims.at_most(counted + 1, size) is False or graph.dims.at_most(0, counted) is False:
-        message = f"index {place} does not exist: axis {axis} has {size} elements"
+    wanted = size + place if isinstance(place, int) and place < 0 else start
+    if graph.dims.at_most(wanted + 1, size) is False or graph.dims.at_most(0, wanted) is False:
+        message = f"index {place} does not exist: axis {axis} has {counted(size, 'element')}"
         help: Help = proposal(f"the last is {size - 1}, or -1", str(size - 1)) if size != 0 else "the axis is empty"
         raise OpError(codes.INDEX_OUT_OF_RANGE, message, at=position, under="out of range", help=help)
     is_last = isinstance(start, int) and start == -1

@@ -309,7 +309,7 @@ def _infer_split(call: Inference) -> Sequence[TensorType]:
     for i, size in enumerate(a.sizes):
         check_size(call, size, ("sizes", i))
         total = total + size
-    message = f"the sizes add up to {total}, axis {a.axis} has {x.shape[a.axis]} elements"
+    message = f"the sizes add up to {total}, axis {a.axis} has {counted(x.shape[a.axis], 'element')}"
     call.require(total, "==", x.shape[a.axis], OpError(codes.WRONG_SHAPE, message, at="sizes", about=0))
     return [x.with_shape((*x.shape[: a.axis], size, *x.shape[a.axis + 1 :])) for size in a.sizes]
 
@@ -454,7 +454,7 @@ class _Axis:
         return floordiv(last - first + (step - 1), step)
 
     def _require(self, what: str, written: Dim, small: Dim, large: Dim) -> None:
-        message = f"the {what} {written} of axis {self.axis} does not lie within its {self.size} elements"
+        message = f"the {what} {written} of axis {self.axis} is not within its {counted(self.size, 'element')}"
         self.call.require(small, "<=", large, OpError(codes.WRONG_ATTRIBUTE, message, at=f"{what}s", about=0))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from dmlc.diagnostics import proposal
 from dmlc.diagnostics.catalogue import shapes as codes
+from dmlc.diagnostics.counted import counted
 from dmlc.ir import (
     FLOATS,
     INDEX,
@@ -147,7 +148,7 @@ def _infer_top_k(call: Inference) -> list[TensorType]:
     size = x.shape[a.axis]
     call.require(1, "<=", a.k, OpError(codes.K_OUT_OF_RANGE, f"k is {a.k}, it must be 1 or more", at="k"))
     check_selection(call, (a.axis,), "top_k")
-    message = f"k is {a.k}, axis {a.axis} has {size} elements"
+    message = f"k is {a.k}, axis {a.axis} has {counted(size, 'element')}"
     help = proposal(f"k is at most {size}", str(size))
     error = OpError(codes.K_OUT_OF_RANGE, message, at="k", under="too large", about=0, help=help)
     call.require(a.k, "<=", size, error)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from msgspec import structs
 
+from dmlc.diagnostics.counted import counted
 from dmlc.ir import Array
 from dmlc.ir.answers import Answer
 from dmlc.verifying.parts import Path, are_alike, as_array, is_composite, leaves
@@ -79,7 +80,8 @@ class Difference(Answer, frozen=True, rename={"a": "original", "b": "result", "c
         if self.index is None:
             return self.what
         place = f"[{', '.join(map(show, self.index))}]" if self.index else "the value"
-        return f"{self.what} at {place}: {show(self.a)} became {show(self.b)} ({self.count} of {self.size} elements)"
+        part = f"{self.count} of {counted(self.size, 'element')}"
+        return f"{self.what} at {place}: {show(self.a)} became {show(self.b)} ({part})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dmlc.diagnostics.counted import counted
 from dmlc.ir import Array
 from dmlc.ir.answers import Answer, Real
 from dmlc.verifying.comparison import show, steps_apart
@@ -39,7 +40,7 @@ class WorstElement(Answer, frozen=True, rename=_KEYS):
             text += f", {self.scaled:.3g} of the largest magnitude"
         if self.ulp is not None:
             text += f", {self.ulp:.3g} ulp"
-        return f"{text} ({self.count} of {self.size} elements differ)"
+        return f"{text} ({self.count} of {counted(self.size, 'element')} differ)"
 
 
 def worst_element(a: Array, b: Array, kind: str | None = None) -> WorstElement | None:

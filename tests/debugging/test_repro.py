@@ -274,7 +274,7 @@ def test_command_writes_a_bundle(run: Run) -> None:
     code, out, err = run("wrong.onnx", "--against", "right.onnx", "-o", "bug.zip", *given)
     assert (code, err) == (0, "")
     assert "MatMul mm" in out
-    assert "numbers of yours in it: w" in out
+    assert "your own numbers in it: w" in out
     assert out.splitlines()[-1].startswith("WRITTEN bug.zip | 1 of 9 nodes | ")
     with zipfile.ZipFile("bug.zip") as archive:
         assert archive.testzip() is None

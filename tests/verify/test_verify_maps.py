@@ -156,7 +156,7 @@ def test_other_keys_and_types_are_found() -> None:
     words, numbers = KEYS["string"], KEYS["int64"]
     other = {"classlabels_strings": ["setosa", "versicolor", "iris"]}
     assert verify_models(linear(words), linear(other)).status == "different"
-    assert "output y was seq(map(string" in verify_models(linear(words), linear(numbers)).reason
+    assert "output y is seq(map(string" in verify_models(linear(words), linear(numbers)).reason
     tensor = chain("Identity", x=("N", 4))
     assert verify_models(linear(words), tensor).status == "different"
 
@@ -188,9 +188,9 @@ def test_small_values_are_held_against_the_largest_of_the_table() -> None:
         ([{1: 0.5}], [{2: 0.5}], "part 0: keys [1] became [2]"),
         ([{1: 0.5}], [{"1": 0.5}], "part 0: keys [1] became ['1']"),
         ([{1: 0.5}], [{1: 0.5}, {1: 0.5}], "1 parts became 2 parts"),
-        ([{1: 0.5}], [{1: 0.75}], "values differ at [0, 1]: 0.5 became 0.75 (1 of 1 elements)"),
-        ({"k": 1}, {"k": 2}, "values differ at ['k']: 1 became 2 (1 of 1 elements)"),
-        ({"k": "a"}, {"k": "b"}, "values differ at ['k']: 'a' became 'b' (1 of 1 elements)"),
+        ([{1: 0.5}], [{1: 0.75}], "values differ at [0, 1]: 0.5 became 0.75 (1 of 1 element)"),
+        ({"k": 1}, {"k": 2}, "values differ at ['k']: 1 became 2 (1 of 1 element)"),
+        ({"k": "a"}, {"k": "b"}, "values differ at ['k']: 'a' became 'b' (1 of 1 element)"),
         ([{1: 0.5}], [{1: float("nan")}], "NaN or infinity at another place at [0, 1]"),
     ],
 )

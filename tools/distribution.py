@@ -1,5 +1,6 @@
 """Builds the distributions and checks them: ``python -m tools.distribution dist``.
 
+PyPI shows the README alone, so in them its links are addresses of the repository, or words while that has no address.
 The wheel from the tree and the wheel from the source distribution are the same, file by file; they hold each file of
 the package that git knows; and they have the version of the package. Needs ``uv``, which fetches setuptools.
 """
@@ -7,6 +8,7 @@ the package that git knows; and they have the version of the package. Needs ``uv
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 import tarfile
@@ -15,6 +17,7 @@ import zipfile
 from pathlib import Path
 
 import dmlc
+from tools.site.sources import in_prose, project_urls
 
 ROOT = Path(__file__).parent.parent
 
@@ -23,6 +26,19 @@ def contents(wheel: Path) -> dict[str, bytes]:
     """The files of a wheel."""
     with zipfile.ZipFile(wheel) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
+
+
+def readme_alone(text: str, repository: str | None) -> str:
+    """Return the README for a page that has no other file of the repository: without an address it has no picture."""
+
+    def change(prose: str) -> str:
+        if repository is None:
+            prose = re.sub(r"<picture>.*?</picture>\n*", "", prose, flags=re.DOTALL)
+            return re.sub(r"\[([^\]]*)\]\((?!https?:|#)[^)]*\)", r"\1", prose)
+        prose = re.sub(r'((?:src|srcset)=")(?!https?:)', rf"\g<1>{repository}/raw/HEAD/", prose)
+        return re.sub(r"(\]\()(?!https?:|#)", rf"\g<1>{repository}/blob/HEAD/", prose)
+
+    return in_prose(text, change)
 
 
 def build(source: Path, out: Path, kind: str) -> Path:
@@ -43,6 +59,8 @@ def faults(out: Path) -> list[str]:
         for path in files:
             (tree / path).parent.mkdir(parents=True, exist_ok=True)
             (tree / path).write_bytes((ROOT / path).read_bytes())
+        readme = readme_alone((ROOT / "README.md").read_text(encoding="utf-8"), project_urls().get("Repository"))
+        (tree / "README.md").write_text(readme, encoding="utf-8")
         source = build(tree, out, "sdist")
         with tarfile.open(source) as archive:
             archive.extractall(temporary, filter="data")

@@ -17,7 +17,7 @@ from dmlc.ops import OPERATIONS
 from dmlc.passes.repair import RULES
 from dmlc.targets.target import load_data
 from tests.rows import each_row
-from tools.site.sources import project_urls
+from tools.distribution import readme_alone
 
 ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -63,9 +63,13 @@ def relative_links(text: str) -> list[str]:
     return re.findall(r'\]\((?!https?:|#)([^)]+)\)|(?:src|srcset)="(?!https?:)([^"]+)"', text)
 
 
-def test_links_are_absolute_once_the_project_has_an_address() -> None:
-    assert len(relative_links("[a](docs/a.md) [b](https://b) [c](#c)")) == 1
-    assert not project_urls() or not relative_links(README)
+def test_a_distribution_has_no_link_that_its_page_does_not_resolve() -> None:
+    assert len(relative_links(README)) > 10
+    assert not relative_links(readme_alone(README, None))
+    addressed = readme_alone(README, "https://host/project")
+    assert not relative_links(addressed)
+    assert addressed.count("https://host/project/") == len(relative_links(README))
+    assert "[tutorial](https://host/project/blob/HEAD/docs/tutorial/README.md)" in addressed
 
 
 def test_the_readme_is_short() -> None:

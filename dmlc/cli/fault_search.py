@@ -18,7 +18,7 @@ def add_checks(parser: argparse.ArgumentParser) -> None:
     """Add ``--backend``, ``--check`` and ``--against``."""
     names = ", ".join(api.BACKENDS)
     checks = parser.add_mutually_exclusive_group()
-    help = f"the side with the fault: {names} (default: the model compiled for directml)"
+    help = f"the side with the fault: {names} (default: the model compiled for directml); X:Y says --against Y too"
     checks.add_argument("--backend", metavar="X", help=help)
     help = "a command that exits with 0 for good, 1 for bad, 125 to skip {model}; {inputs} is an .npz file"
     checks.add_argument("--check", metavar="CMD", help=help)

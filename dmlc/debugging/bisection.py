@@ -152,10 +152,11 @@ def bisect(
     """Find the node with which a fault comes in, by cutting the model in two.
 
     ``a`` is a source of ``dmlc.compile``; a program is compiled first. Its parts run on ``backend``: ``cpu``, ``dml``,
-    ``numpy`` or ``reference``. By default they are compiled for ``directml``. They are compared with ``against``: a
-    backend (by default ONNX Runtime's CPU provider without optimizations), or another model, whose values of the same
-    names are right. With another model ``a`` runs as it is by default. Instead, ``check`` decides: a command with
-    ``{model}`` and ``{inputs}`` in it, or a function of the model, its inputs and the expected outputs.
+    ``numpy`` or ``reference``, or two as in ``cpu:reference``, of which the second is ``against``. By default they are
+    compiled for ``directml``. They are compared with ``against``: a backend (by default ONNX Runtime's CPU provider
+    without optimizations), or another model, whose values of the same names are right. With another model ``a`` runs
+    as it is by default. Instead, ``check`` decides: a command with ``{model}`` and ``{inputs}`` in it, or a function of
+    the model, its inputs and the expected outputs.
 
     A part from the start has the values that leave it as outputs. With ``from_end`` the parts reach to the end of the
     model and are fed with values of ``against``. It finds faults that vanish if the end is cut off. ``inputs``

@@ -33,10 +33,10 @@ from dmlc.debugging.checks import (
 from dmlc.debugging.counterpart import ModelCounterpart
 from dmlc.debugging.insides import Inside, inside_model
 from dmlc.debugging.search_state import SearchState
-from dmlc.debugging.source_insides import CompileOptions, SideSource
+from dmlc.debugging.source_insides import CompileOptions, SideSource, backends_of
 from dmlc.debugging.submodels import NodeGraph, fed_values
-from dmlc.diagnostics import did_you_mean, fail
-from dmlc.diagnostics.catalogue.runs import INPUT_NAMES, NO_BACKEND, NOT_VERIFIED, UNKNOWN_CHOICE
+from dmlc.diagnostics import fail
+from dmlc.diagnostics.catalogue.runs import INPUT_NAMES, NOT_VERIFIED, UNKNOWN_CHOICE
 from dmlc.diagnostics.limits import Limits
 from dmlc.runtime.runnable import NoEvidence, NotRunnable, RunFailed
 from dmlc.targets import TargetName
@@ -221,11 +221,14 @@ def prepare(
         include=options.include, progress=progress,
     )  # fmt: skip
     inputs, seed = inputs if isinstance(inputs, Mapping) else int(inputs), int(seed)
+    sides = [] if backend is None else backends_of(backend)
+    if len(sides) == 2:
+        if against is not None:
+            raise fail(UNKNOWN_CHOICE, f"{backend} and against both name the right side: give one", exit_code=2)
+        backend, against = sides
     named, other = (against, None) if against is None or _is_name(against) else (None, against)
-    for name in (backend, named):
-        if name is not None and name not in api.BACKENDS:
-            help = did_you_mean(str(name), api.BACKENDS) or f"it is one of {', '.join(api.BACKENDS)}"
-            raise fail(NO_BACKEND, f"there is no backend {name!s}", help=help)
+    if named is not None:
+        backends_of(str(named), most=1)
     if check is not None and backend is not None:
         raise fail(UNKNOWN_CHOICE, "a check and a backend both decide: give one of them", exit_code=2)
     if isinstance(check, str) and "{model}" not in check:

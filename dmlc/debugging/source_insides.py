@@ -12,7 +12,9 @@ from dmlc import api, text
 from dmlc.api.artifact_meaning import meaning, needs_reference
 from dmlc.api.sources import ProgramSource, onnx_model
 from dmlc.debugging.insides import Inside, inside_code, inside_graph, inside_model, inside_reference, names_of
-from dmlc.diagnostics import Source
+from dmlc.diagnostics import Source, did_you_mean, fail
+from dmlc.diagnostics.catalogue.runs import NO_BACKEND
+from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Graph
 from dmlc.runtime import files
@@ -49,6 +51,20 @@ class CompileOptions:
         if isinstance(source, Source):
             return api.written_graph(source, self.model, self.include, Limits.of(self.limits))
         return self.program(source, as_written=True).source_graph
+
+
+def backends_of(text: str, most: int = 2) -> list[str]:
+    """The backends of ``A`` or ``A:B``. Raises ``DmlcError`` E0553 for one that is not known, and for more than
+    ``most``."""
+    parts = text.split(":")
+    if len(parts) > most:
+        help = "write A:B, as in cpu:reference" if most == 2 else f"write {parts[0]}"
+        raise fail(NO_BACKEND, f"{text} names more than {counted(most, 'backend')}", help=help)
+    for part in parts:
+        if part not in api.BACKENDS:
+            help = did_you_mean(part, api.BACKENDS) or f"it is one of {', '.join(api.BACKENDS)}"
+            raise fail(NO_BACKEND, f"there is no backend {part}", help=help)
+    return parts
 
 
 def inside_of(source: SideSource, backend: str | None, options: CompileOptions, *, as_written: bool) -> Inside:

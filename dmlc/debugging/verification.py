@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dmlc import api
 from dmlc.api.arguments import check_arguments
 from dmlc.codegen.artifact import signature_of
 from dmlc.debugging.by_position import by_position, renaming_note
@@ -18,9 +17,9 @@ from dmlc.debugging.first_difference import Location, locate_first
 from dmlc.debugging.insides import Inside
 from dmlc.debugging.optimizer_blame import blamed_transformer
 from dmlc.debugging.result_files import expected_results, holds_arrays, holds_dispatches, verify_dispatches
-from dmlc.debugging.source_insides import CompileOptions, SideSource, compiled_inside, inside_of
+from dmlc.debugging.source_insides import CompileOptions, SideSource, backends_of, compiled_inside, inside_of
 from dmlc.debugging.unlike_parts import unlike_parts
-from dmlc.diagnostics import did_you_mean, fail, option
+from dmlc.diagnostics import fail, option
 from dmlc.diagnostics.catalogue.runs import INPUT_NAMES, NO_BACKEND, NOT_CODE, UNKNOWN_CHOICE
 from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.limits import Limits
@@ -268,13 +267,7 @@ def _backends(text: str | None, *, alone: bool) -> tuple[str | None, str | None]
     """The backend of each side; of one that stands alone without B, that of the second. Raises E0553."""
     if text is None:
         return None, None
-    parts = text.split(":")
-    if len(parts) > 2:
-        raise fail(NO_BACKEND, f"{text} names more than two backends", help="write A:B, as in cpu:reference")
-    for part in parts:
-        if part not in api.BACKENDS:
-            help = did_you_mean(part, api.BACKENDS) or f"it is one of {', '.join(api.BACKENDS)}"
-            raise fail(NO_BACKEND, f"there is no backend {part}", help=help)
+    parts = backends_of(text)
     if len(parts) == 2:
         return parts[0], parts[1]
     return (None, parts[0]) if alone else (parts[0], parts[0])

@@ -348,8 +348,8 @@ def test_interrupt_leaves_the_runs_that_were_made(run: Run, backend: str, monkey
 @pytest.mark.usefixtures("wrong_gate")
 def test_backend_beside_another(run: Run) -> None:
     """A wrong operator of the reference is found by ONNX Runtime, and the other way round."""
-    for against in ("reference", "numpy"):
-        code, out, _ = run("m.onnx", "--backend", "cpu", "--against", against, "--inputs", "3")
+    for sides in (("cpu", "--against", "reference"), ("cpu:numpy",)):
+        code, out, _ = run("m.onnx", "--backend", *sides, "--inputs", "3")
         assert code == 0, out
         assert out.splitlines()[-1].startswith("FOUND | Sigmoid gate | ")
         assert "of the largest value" in out
@@ -372,6 +372,9 @@ def test_weight_that_is_one_bit_off_when_no_difference_is_allowed(run: Run) -> N
     ("words", "code"),
     [
         (("m.onnx", "--backend", "cp"), 1),
+        (("m.onnx", "--backend", "cpu:cp"), 1),
+        (("m.onnx", "--backend", "cpu:reference", "--against", "reference"), 2),
+        (("m.onnx", "--backend", "cpu", "--against", "cpu:reference"), 1),
         (("m.onnx", "--against", "m.onnx"), 1),
         (("none.onnx", "--backend", "cpu"), 2),
         (("m.onnx", "--backend", "cpu", "--inputs", "0"), 2),

@@ -54,6 +54,7 @@ class Binding(Struct, frozen=True):
     op: str
     types: Sequence[TensorType | None]
     operand_names: Sequence[str]
+    required: bool = False
 
     @property
     def first(self) -> TensorType:
@@ -146,7 +147,9 @@ class AxisKind(Kind):
 
     def convert(self, raw: Any, at: Binding) -> int:
         if not _is_int(raw):
-            raise at.fail(f"{at.name} must be an integer, not {show(raw)}", help=integer_help(raw))
+            items = _items(raw) or []
+            help = writing(show(items[0]), safe=True) if len(items) == 1 and _is_int(items[0]) else integer_help(raw)
+            raise at.fail(f"{at.name} must be an integer, not {show(raw)}", help=help)
         return normalize_axis(int(raw), at, None, self.extra)
 
 
@@ -191,7 +194,9 @@ class AxesKind(Kind):
                 f"{at.name}=[] names no axis",
                 at=at.name,
                 under="empty",
-                help=removing("name the axes, or leave the attribute out for its default", at.name),
+                help=f"name the axes, such as {at.name}=[0]"
+                if at.required
+                else removing("name the axes, or leave the attribute out for its default", at.name),
             )
         seen: dict[int, int] = {}
         for i, item in enumerate(items):

@@ -42,7 +42,7 @@ from dmlc.ir import (
     Tensor,
     Value,
 )
-from dmlc.ir.dtype import f32
+from dmlc.ir.dtype import bool_, f32
 from dmlc.ir.size_number import Arithmetic
 from dmlc.ops.attributes import (
     NumberKind,
@@ -55,13 +55,15 @@ from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 from dmlc.ops.derived import DerivedOperation
 from dmlc.ops.foreign import POWER
 from dmlc.ops.index import FULL
-from dmlc.ops.literals import Literal, attribute_array, fraction_help, literal_array
+from dmlc.ops.literals import Literal, attribute_array, beside_help, literal_array
 from dmlc.ops.open_numbers import COMPOSED
 from dmlc.ops.rules import check_sizes
 from dmlc.ops.size_numbers import size_scalar
-from dmlc.ops.written import cast_help, operand_to_cast, with_expression, written_operand
+from dmlc.ops.written import cast_help, foreign_error, operand_to_cast, with_expression, written_operand
 
-_INTEGER, _NUMBER = re.compile(r"-?[0-9]+"), re.compile(r"-?[0-9][0-9_.]*([eE][-+]?[0-9]+)?")
+_INTEGER = re.compile(r"-?[0-9]+")
+#: A number, also as the one item of a list.
+_NUMBER = re.compile(r"\[? *-?[0-9][0-9_.]*([eE][-+]?[0-9]+)? *\]?")
 Argument: TypeAlias = Value | int | float | bool | Arithmetic | None
 
 
@@ -259,11 +261,7 @@ def bind_operands(graph: Graph, op: Operation, arguments: Sequence[Argument], si
     given: list[Argument] = [*arguments, *([None] * (len(declared) - len(arguments)))]
     for i, (spec, argument) in enumerate(zip(declared, given, strict=True)):
         if isinstance(argument, Value) and argument.type.dtype is FOREIGN and FOREIGN not in spec.dtypes:
-            message = (
-                f"{op.symbol or op.name} does not take {_name(site, i, given)}, whose type the language does not have"
-            )
-            help = "hand it on to a called model, or to an operator of ONNX"
-            raise OpError(codes.OPERAND_DTYPE, message, at=i, about=i, help=help)
+            raise foreign_error(op.symbol or op.name, _name(site, i, given), i, about=i)
     dtypes = _group_dtypes(declared, given, site)
     out: list[Value | None] = []
     for i, (spec, argument) in enumerate(zip(declared, given, strict=True)):
@@ -276,7 +274,7 @@ def bind_operands(graph: Graph, op: Operation, arguments: Sequence[Argument], si
             continue
         if isinstance(argument, Value):
             if argument.type.dtype not in spec.dtypes:
-                raise _dtype_error(op, spec, argument.type.dtype, i)
+                raise _dtype_error(op, spec, argument.type.dtype, *_tensors(declared, given, spec.group))
             out.append(argument)
             continue
         dtype = dtypes.get(spec.group)
@@ -285,14 +283,23 @@ def bind_operands(graph: Graph, op: Operation, arguments: Sequence[Argument], si
         if dtype is None:
             raise no_dtype(argument, i, spec.dtypes)
         if dtype not in spec.dtypes:
-            raise _dtype_error(op, spec, dtype, i)
+            raise _dtype_error(op, spec, dtype, *_tensors(declared, given, spec.group))
         try:
             out.append(literal_value(graph, argument, dtype, i, site))
         except OpError as error:
-            if dtype.is_integer:
-                error.help = _beside(op, given, i, site) or error.help
+            tensors = _tensors(declared, given, spec.group)
+            if tensors and isinstance(argument, (int, float)):
+                other = operand_to_cast(site, tensors[0])
+                error.help = (
+                    beside_help(argument, op.symbol, other, dtype, spec.dtypes, is_left=i < tensors[0]) or error.help
+                )
             raise
     return out
+
+
+def _tensors(declared: Sequence[Operand], given: Sequence[Argument], group: str) -> list[int]:
+    """The places of the tensors of a group."""
+    return [i for i, argument in enumerate(given) if isinstance(argument, Value) and declared[i].group == group]
 
 
 def declared_operands(op: Operation, count: int) -> Sequence[Operand]:
@@ -317,12 +324,13 @@ def _group_dtypes(declared: Sequence[Operand], given: Sequence[Argument], site: 
         if found.setdefault(spec.group, dtype) is not dtype:
             before = first[spec.group]
             left, right = _name(site, before, given), _name(site, i, given)
+            to, cast = (found[spec.group], i) if found[spec.group] in spec.dtypes else (dtype, before)
             raise OpError(
                 codes.MIXED_DTYPES,
                 f"dtypes differ: {left} is {found[spec.group].name}, {right} is {dtype.name}",
                 at=i,
                 under=f"this is {argument.type}",
-                help=cast_help("cast one of them, such as", found[spec.group], i),
+                help=cast_help("cast one of them, such as", to, cast),
             )
         first.setdefault(spec.group, i)
     return found
@@ -343,7 +351,9 @@ def _count_error(op: Operation, count: int) -> OpError:
     wanted = f"{least} or {most}" if least == most - 1 and not op.operands[-1].variadic else f"{most}"
     help = _TOO_FEW.get(op.name, "") if count < least else ""
     specs = attribute_specs(op.attributes)
-    if count > most and specs:
+    if count > most and not specs and most == 2:
+        help = f"call it twice: {op.name}({op.name}(a, b), c)"
+    elif count > most and specs:
         help = f"attributes are written as keywords, such as {specs[0].name}=..."
     many = "operand" if most == 1 else "operands"
     return OpError(codes.OPERAND_COUNT, f"{op.name} takes {wanted} {many} ({names}), {count} given", help=help)
@@ -357,10 +367,11 @@ def _name(site: CallSite, index: int, given: Sequence[Argument]) -> str:
     return (argument.name if isinstance(argument, Value) and argument.name else None) or f"operand {index + 1}"
 
 
-def _dtype_error(op: Operation, spec: Operand, dtype: DType, index: int) -> OpError:
+def _dtype_error(op: Operation, spec: Operand, dtype: DType, index: int, *others: int) -> OpError:
+    """The error of an operand; ``others`` have its dtype too."""
     allowed = ", ".join(d.name for d in spec.dtypes)
-    to = f32 if f32 in spec.dtypes else spec.dtypes[0]
-    cast = cast_help("cast it, such as", to, index)
+    to = f32 if f32 in spec.dtypes else bool_ if bool_ in spec.dtypes else spec.dtypes[0]
+    cast = cast_help(f"cast {'them' if others else 'it'}, such as", to, index, *others)
     return OpError(
         codes.OPERAND_DTYPE,
         f"{op.symbol or op.name} does not take {dtype.name}: it takes {allowed}",
@@ -429,14 +440,6 @@ def _text(site: CallSite, index: int, argument: Argument) -> str:
         return "" if isinstance(argument, Value) else str(argument)
     text = " ".join(text_of(span).split())
     return text if is_one_operand(text) else f"({text})"
-
-
-def _beside(op: Operation, given: Sequence[Argument], index: int, site: CallSite) -> str:
-    """The help for a number with a fraction that stands beside an integer tensor."""
-    number, others = given[index], [i for i, a in enumerate(given) if isinstance(a, Value)]
-    if not others or not isinstance(number, (int, float)):
-        return ""
-    return fraction_help(number, op.symbol, operand_to_cast(site, others[0]), is_left=index < others[0])
 
 
 def literal_value(graph: Graph, literal: Literal | Arithmetic, dtype: DType, index: int, site: CallSite) -> Value:

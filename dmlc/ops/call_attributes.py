@@ -84,7 +84,7 @@ def bind_attributes(
         if value is None and spec.default is None:
             values[spec.name] = None
             continue
-        values[spec.name] = spec.kind.convert(value, Binding(spec.name, op.name, types, names))
+        values[spec.name] = spec.kind.convert(value, Binding(spec.name, op.name, types, names, spec.required))
     return op.attributes(**values)
 
 

@@ -11,13 +11,14 @@ from msgspec import Struct
 from dmlc.diagnostics import Help, Span, proposal
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.diagnostics.counted import counted
-from dmlc.ir import Dim, DimExpr, DimTable, Graph, OpError, Value
+from dmlc.ir import FOREIGN, Dim, DimExpr, DimTable, Graph, OpError, Value
 from dmlc.ir.size_number import SizeNumber
 from dmlc.ops.attributes import integer_help, show, size_help
 from dmlc.ops.call import AttributeSite, CallSite, apply
 from dmlc.ops.foreign import NEW_AXIS
 from dmlc.ops.move import SLICE, SQUEEZE
 from dmlc.ops.slicing import Written, as_written, clamped
+from dmlc.ops.written import foreign_error
 
 #: An end that is further away than any axis is long.
 _FAR = 2**63 - 1
@@ -41,6 +42,8 @@ def index_tensor(graph: Graph, x: Value, items: Sequence[Any], site: CallSite) -
     ``site.operands`` are the places of the items, ``site.names`` begins with the name of ``x``. An ``OpError`` names
     the item in ``at``: E0340 for an item that is not an index, E0341 for an integer that lies outside of its axis.
     """
+    if x.type.dtype is FOREIGN:
+        raise foreign_error("an index", (site.names[0] if site.names else None) or x.name or "it", 0)
     slices: tuple[list[_Sliced], list[_Sliced]] = [], []
     dropped: list[int] = []
     for position, axis, item in _axes(x, items):

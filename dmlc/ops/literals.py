@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
 
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import Array, DType, OpError, Place
+from dmlc.ir.dtype import f32, f64, i32, i64, u64
 from dmlc.ops.attributes import integer_help, show
 
 Literal: TypeAlias = int | float | bool
@@ -35,20 +37,28 @@ class Quotient(float):
         return f"{self.numerator} / {self.denominator}"
 
 
-def fraction_help(literal: Literal, sign: str | None, other: str, *, is_left: bool) -> str:
-    """The help for a number with a fraction beside the integer tensor ``other``; empty for another literal.
+def beside_help(
+    literal: Literal, sign: str | None, other: str, dtype: DType, allowed: Sequence[DType], *, is_left: bool
+) -> str:
+    """The help for a number that does not fit ``dtype``, which the tensor ``other`` beside it has; empty if no allowed
+    one holds both.
 
     Where ``other`` is empty, the user's expression is not known.
     """
-    if not isinstance(literal, float) or not math.isfinite(literal) or literal == int(literal):
+    if isinstance(literal, bool):
+        return f"write {int(literal)}"
+    wider = [d for d in (i32, i64, u64) if d.bits > dtype.bits or d.bits == 64]
+    wider = [f32, f64] if dtype.is_float or isinstance(literal, float) else [*wider, f32, f64]
+    to = next((d for d in wider if d in allowed and not _misfit(literal, d)), None)
+    if to is None:
         return ""
     if not other:
-        return "cast the other operand to f32"
+        return f"cast the other operand to {to.name}"
     if isinstance(literal, Quotient) and sign == "*":
         top = other if literal.numerator == 1 else f"{other} * {literal.numerator}"
         return f"write {top} // {literal.denominator}, which rounds down; or cast: ({other} as f32)"
     number = f"({literal})" if isinstance(literal, Quotient) else str(literal)
-    cast = f"({other} as f32)"
+    cast = f"({other} as {to.name})"
     written = "" if sign is None else f" {sign} {number}" if not is_left else f"{number} {sign} "
     whole = f"{written}{cast}" if is_left else f"{cast}{written}"
     help = f"cast the tensor: {whole}"

@@ -122,7 +122,7 @@ def _bind(
     if len(arguments) > len(in_order):
         shown = f" ({', '.join(info.name for info in in_order)})" if in_order else ""
         others = [info.name for info in model.inputs if info.has_default]
-        help: Help = f"{', '.join(others)} are given as keywords" if others else ""
+        help: Help = f"write {', '.join(others)} as keywords" if others else ""
         noun = "operand" if len(in_order) == 1 else "operands"
         message = f"{name} takes {len(in_order)} {noun} in order{shown}, {len(arguments)} given"
         raise OpError(codes.OPERAND_COUNT, message, at=len(in_order), help=help)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dmlc.diagnostics.catalogue import shapes as codes
-from dmlc.ir import Dim, OpError, TensorType, Value, product
-from dmlc.ops.attributes import AxisKind, Binding, show
+from dmlc.ir import FOREIGN, Dim, Value, product
+from dmlc.ops.attributes import AxisKind, Binding
+from dmlc.ops.written import foreign_error
 
 #: The name of the call, which is not an operation: it has no node.
 SIZE = "size"
@@ -15,12 +15,12 @@ SIZE = "size"
 def size_of(x: Value, axis: Any = None, name: str | None = None) -> Dim:
     """Return the size of ``x`` along an axis, or its number of elements where ``axis`` is None.
 
-    Raises ``OpError``: E0301 for an axis that does not exist, E0304 for what is not an axis, E0335 for a value whose
+    Raises ``OpError``: E0301 for an axis that does not exist, E0304 for what is not an axis, E0309 for a value whose
     type the language does not have.
     """
     type = x.type
-    if not isinstance(type, TensorType):
-        raise OpError(codes.NOT_A_TENSOR, f"{show(type)} has no size", at=0)
+    if type.dtype is FOREIGN:
+        raise foreign_error("size", name or x.name or "it", 0)
     if axis is None:
         return product(type.shape)
     return type.shape[AxisKind().convert(axis, Binding("axis", SIZE, [type], [name or x.name or "it"]))]

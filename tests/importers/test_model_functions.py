@@ -463,6 +463,8 @@ def test_values_of_foreign_types_are_only_handed_on(tmp_path: Path) -> None:
         ("s + x", "+"),
         ("reduce_sum(s)", "reduce_sum"),
         ("concat(s, x, axis=0)", "concat"),
+        ("s[0]", "an index"),
+        ("x * size(s)", "size"),
     ):
         head = f'use f from "split.onnx"\nmodel h(x: f32[N, 2]) -> (y) {{\n    s = f(x)\n    return {line}\n}}\n'
         found = refused(tmp_path, head)
@@ -480,7 +482,8 @@ def test_faults_of_the_model_are_told_at_the_call(tmp_path: Path) -> None:
     assert found.span is not None
     assert any("backbone.onnx" in note for note in found.notes)
     (tmp_path / "backbone.onnx").write_bytes(b"\x08\x08 no model")
-    assert refused(tmp_path, HEAD).code.id == "E0430"
+    found = refused(tmp_path, HEAD)
+    assert (found.code.id, str(found.span).split(":")[1]) == ("E0430", "1"), "the place is the use line"
 
 
 def test_sizes_that_break_a_node_inside_are_errors_of_the_call(tmp_path: Path) -> None:

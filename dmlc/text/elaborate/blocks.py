@@ -214,7 +214,7 @@ class Block(Evaluator):
         if count != len(wanted):
             shown = f" ({', '.join(wanted)})" if wanted else ""
             message = f"{name} takes {counted(len(wanted), 'operand')}{shown}, {count} given"
-            help = f"{', '.join(known)} are given as keywords" if known and count > len(wanted) else ""
+            help = f"write {', '.join(known)} as keywords" if known and count > len(wanted) else ""
             if len(known) == 1 and not expr.keywords and count == len(wanted) + 1 and expr.operands:
                 (only,), last = known, expr.operands[-1]
                 help = Proposal(
@@ -272,7 +272,8 @@ class Block(Evaluator):
                 keywords[LIKE] = value if value is POISON else self.tensor(value, at(keyword.value))
                 continue
             wanted = Asked.ANY if definition is not None else _asked(kinds.get(keyword.name.text))
-            help = "" if op is None else _instead(name, keyword, places)
+            help = "" if definition is None else "a tensor is given to a parameter before the *"
+            help = help if op is None else _instead(name, keyword, places)
             keywords[keyword.name.text] = self.keyword_value(keyword, wanted, help)
         if definition is not None:
             return self.unfold(definition, expr, values, places, keywords)
@@ -472,7 +473,8 @@ class Block(Evaluator):
                 found = call_instead(op.name, texts, keywords)
                 whole = found.text if len(texts) == count else ""
                 is_other = whole != f"{op.name}({', '.join(texts)})"
-                if whole and is_other and (count == 1 or "=" in whole):
+                stray = [text for text in texts[len(op.operands) :] if text in self.frame.names]
+                if whole and is_other and not stray and (count == 1 or "=" in whole):
                     is_safe = count > 1 and found.is_same
                     error.help = f"write {whole}" if "..." in whole else writing(whole, safe=is_safe)
             kinds = _kinds(op)

@@ -12,7 +12,7 @@ from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.diagnostics.catalogue.source_advice import HIDDEN_DIM, UNUSED
 from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.fix import is_one_operand
-from dmlc.ir import Condition, Dim, DimExpr, OpError, TensorType, Value, dim_names
+from dmlc.ir import FOREIGN, Condition, Dim, DimExpr, OpError, TensorType, Value, dim_names
 from dmlc.ops.call import CallSite
 from dmlc.ops.ranges import range_of
 from dmlc.text.elaborate.blocks import Block
@@ -229,7 +229,9 @@ class ModelReader:
 
 
 def _declared_help(name: str, found: TensorType, span: Span) -> Help:
-    """The proposal to declare a result as it is."""
+    """The proposal to declare a result as it is; words alone where the language has no such type."""
+    if found.dtype is FOREIGN:
+        return "leave the type out: the language has none for it"
     return proposal(f"write {name}: {found}", str(found), span)
 
 

@@ -197,12 +197,19 @@ class NameReader:
             self._read[where] = None
             data = read_file(path, name, self.limits.text_bytes + 1)
             if self.models is not None and holds_model(data, name):
-                found = self._read[where] = self.models(path, path.name)
-                return found
+                return self._model(path, where, self.models, label)
         except LoadError as error:
             raise fail(error.code, error.message, label, help=error.help) from None
         self._read[where] = read = self._parsed(path, str(path), data, label)
         return read
+
+    def _model(self, path: Path, where: str, models: ModelReading, label: Label) -> CallableModel:
+        try:
+            found = self._read[where] = models(path, path.name)
+        except DmlcError as error:
+            error.diagnostics = tuple([d.labelled([label]) for d in error.diagnostics])
+            raise
+        return found
 
     def _std(self, name: tree.Name) -> UsedFile:
         """The file of a block of the standard library. Raises ``DmlcError`` E0212."""

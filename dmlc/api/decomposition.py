@@ -24,7 +24,7 @@ from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Graph, Node
 from dmlc.ir.answers import Answer
 from dmlc.ir.collector import collector_paused
-from dmlc.ops.node_name import node_name
+from dmlc.ops.opaque import node_name
 from dmlc.passes.decompose import DEFINED, OPERATORS, operator_of
 from dmlc.passes.options import Options
 from dmlc.targets import Target, TargetName

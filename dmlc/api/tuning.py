@@ -28,8 +28,7 @@ from dmlc.diagnostics.steps import step
 from dmlc.ir import Graph, Node, TensorType, Value
 from dmlc.ir.dim import evaluate
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
-from dmlc.ops.node_name import title_of
-from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, title_of
 from dmlc.passes.choose_lowering.plan import UNCHANGED
 from dmlc.passes.options import Options
 from dmlc.passes.pipeline import run_passes

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Mapping
 
 from dmlc.cli.console import human_bytes
-from dmlc.importers.dim_text import dim_of_text
+from dmlc.importers.types import dim_of_text
 from dmlc.ir import Dim, dim_names, substitute
 
 #: The number of terms that are shown of an expression of dims.

@@ -8,7 +8,7 @@ from dmlc.cli.console import human_bytes
 from dmlc.cli.layout import table
 from dmlc.diagnostics.counted import counted
 from dmlc.ir.answers import Answer
-from dmlc.placement.node_placement import NodePlacement
+from dmlc.placement.node import NodePlacement
 from dmlc.runtime.bench import NodeTime, WholeTime
 from dmlc.targets.dispatch import dispatch_cost
 

@@ -13,8 +13,7 @@ from dmlc.cli.console import human_bytes
 from dmlc.cli.model_comparison import ModelColumn
 from dmlc.diagnostics.counted import counted
 from dmlc.onnx_schema.nested import all_nodes
-from dmlc.placement.node import CPU, OF_SHAPES, OPEN_SIZES, PROVIDER
-from dmlc.placement.node_placement import NodePlacement
+from dmlc.placement.node import CPU, OF_SHAPES, OPEN_SIZES, PROVIDER, NodePlacement
 from dmlc.placement.report import Placement
 
 #: The repair of a node that another opset alone brings to the provider.

@@ -21,8 +21,7 @@ from dmlc.diagnostics import Diagnostic
 from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.paste import pasteable
 from dmlc.placement.advice import PLACEMENT_CODES
-from dmlc.placement.node import CPU, FOLDED, OF_SHAPES, OPEN_SIZES, PROVIDER, UNKNOWN
-from dmlc.placement.node_placement import NodePlacement
+from dmlc.placement.node import CPU, FOLDED, OF_SHAPES, OPEN_SIZES, PROVIDER, UNKNOWN, NodePlacement
 from dmlc.placement.report import Placement
 
 #: Reasons that are shown of one place, the others counted.

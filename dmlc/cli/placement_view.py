@@ -12,11 +12,9 @@ from dmlc.diagnostics.counted import counted, first_of
 from dmlc.ir import Dim
 from dmlc.ir.answers import Answer, Size, words
 from dmlc.placement.costs import total
-from dmlc.placement.node import Finding
-from dmlc.placement.node_placement import NodePlacement
-from dmlc.placement.obstacles import obstacles
+from dmlc.placement.node import Finding, NodePlacement
 from dmlc.placement.report import Placement
-from dmlc.placement.requirements import Requirements, requirements, requirements_of_opset
+from dmlc.placement.requirements import Requirements, obstacles, requirements, requirements_of_opset
 from dmlc.placement.transfers import Transfer
 
 #: The text names so many readers of a copy, the JSON document all.

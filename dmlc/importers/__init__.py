@@ -9,8 +9,8 @@ _NAMES, __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "again": ("read_again",),
-        "broken": ("blaming",),
         "definitions": ("in_definitions", "with_definitions", "with_kernels"),
+        "faults": ("blaming",),
         "fixed_shapes": ("fix_shapes",),
         "function": ("ModelFunction",),
         "model": ("import_model", "read_model"),

@@ -1,10 +1,10 @@
 """Written by ``python -m tools.builder_stubs --write``; a test holds it to what the package gives."""
 
 from dmlc.importers.again import read_again as read_again
-from dmlc.importers.broken import blaming as blaming
 from dmlc.importers.definitions import in_definitions as in_definitions
 from dmlc.importers.definitions import with_definitions as with_definitions
 from dmlc.importers.definitions import with_kernels as with_kernels
+from dmlc.importers.faults import blaming as blaming
 from dmlc.importers.fixed_shapes import fix_shapes as fix_shapes
 from dmlc.importers.function import ModelFunction as ModelFunction
 from dmlc.importers.model import import_model as import_model

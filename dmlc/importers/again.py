@@ -9,7 +9,7 @@ from onnx import ModelProto, NodeProto, ValueInfoProto, numpy_helper
 
 from dmlc.diagnostics import DmlcError
 from dmlc.importers.model import import_model
-from dmlc.importers.placeholders import Placeholders
+from dmlc.importers.types import Placeholders
 from dmlc.ir import Dim, ForeignType, Graph, Node, OpError, Tensor, Value, dim_names, symbol
 from dmlc.ir.providers import alone
 from dmlc.onnx_schema.domains import plain_domain

@@ -6,17 +6,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from onnx import ModelProto, ValueInfoProto, numpy_helper
+from onnx import FunctionProto, ModelProto, ValueInfoProto, numpy_helper
 
-from dmlc.diagnostics import DmlcError, Help, naming
+from dmlc.diagnostics import DmlcError, Help, fail, naming
+from dmlc.diagnostics.catalogue import files
 from dmlc.diagnostics.catalogue import functions as codes
 from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.importers.again import read_again
-from dmlc.importers.declared_types import Path as GraphPath
-from dmlc.importers.dim_text import dim_of_text
-from dmlc.importers.joining import joined_parts
 from dmlc.importers.model import import_model
-from dmlc.importers.placeholders import Placeholders
+from dmlc.importers.types import Path as GraphPath
+from dmlc.importers.types import Placeholders, dim_of_text
 from dmlc.inference.protos import NO_NAMES
 from dmlc.ir import (
     Condition,
@@ -34,6 +33,7 @@ from dmlc.ir import (
     substitute,
 )
 from dmlc.onnx_schema.inlining import inlined
+from dmlc.onnx_schema.origin import ModelOrigin
 from dmlc.onnx_schema.types import DTYPE_OF, type_proto
 from dmlc.ops.call import CallSite
 from dmlc.ops.constant import constant_of
@@ -41,6 +41,47 @@ from dmlc.ops.model_call import ModelInput
 from dmlc.ops.move import RESHAPE, ReshapeAttributes
 from dmlc.ops.opaque import OpaqueAttributes, calls_by_name
 from dmlc.ops.written import cast_help
+
+# --- Parts that called models bring beside their nodes, in one model
+
+
+def joined_parts(before: ModelOrigin | None, model: ModelOrigin, call: str) -> tuple[ModelOrigin, str]:
+    """The parts of all models so far and of another one, and the name of its call, which no other call has.
+
+    Raises ``DmlcError`` E0510 for versions or functions that differ, E0401 for weights in unrelated folders.
+    """
+    if before is None:
+        frame = ModelProto(ir_version=model.frame.ir_version)
+        frame.functions.extend(model.frame.functions)
+        versions = {domain: version for domain, version in model.versions.items() if domain}
+        return ModelOrigin(frame, versions, model.folder, calls=(call,)), call
+    versions = dict(before.versions)
+    for domain, version in model.versions.items():
+        if domain and versions.setdefault(domain, version) != version:
+            message = f"{call} has version {version} of {domain}, and {before.calls[0]} version {versions[domain]}"
+            raise fail(codes.CANNOT_JOIN, message, help="export the models with one version")
+    frame = ModelProto(ir_version=max(before.frame.ir_version, model.frame.ir_version))
+    frame.functions.extend(before.frame.functions)
+    known = {_key(function): function for function in before.frame.functions}
+    for function in model.frame.functions:
+        if known.setdefault(_key(function), function) != function:
+            message = f"the function {function.name} of {call} differs from the one of {before.calls[0]}"
+            raise fail(codes.CANNOT_JOIN, message, help="rename one of the two functions")
+        if _key(function) not in {_key(f) for f in frame.functions}:
+            frame.functions.append(function)
+    if before.folder is not None and model.folder is not None and before.folder != model.folder:
+        message = f"weights of {call} lie below {model.folder}, and others below {before.folder}"
+        raise fail(files.CANNOT_LOAD, message, help="call both from a program in a folder above")
+    name, number = call, 1
+    while name in before.calls:
+        number += 1
+        name = f"{call}_{number}"
+    return ModelOrigin(frame, versions, before.folder or model.folder, calls=(*before.calls, name)), name
+
+
+def _key(function: FunctionProto) -> tuple[str, str]:
+    return function.domain, function.name
+
 
 #: Larger constants are operands like others: no operator takes so many sizes.
 _MOST_ELEMENTS = 1024

@@ -11,16 +11,14 @@ from dmlc.diagnostics import DmlcError, did_you_mean, fail, naming, sentences
 from dmlc.diagnostics.catalogue import models as codes
 from dmlc.diagnostics.catalogue import runs
 from dmlc.diagnostics.limits import DEFAULTS, Limits
-from dmlc.importers.broken import sizes_without_end
 from dmlc.importers.claims import ClaimCheck, changing_formals, corrected, formal_types, wrong
-from dmlc.importers.declared_types import DeclaredTypes, weight_type
-from dmlc.importers.declared_types import Path as GraphPath
-from dmlc.importers.faults import FaultCheck
+from dmlc.importers.faults import FaultCheck, sizes_without_end
 from dmlc.importers.nodes import NodeReader
 from dmlc.importers.order import Listed, check_names, in_order
 from dmlc.importers.registry import Reading
 from dmlc.importers.scope import GraphScope
-from dmlc.importers.types import bind, type_of
+from dmlc.importers.types import DeclaredTypes, bind, type_of, weight_type
+from dmlc.importers.types import Path as GraphPath
 from dmlc.importers.weights import stored
 from dmlc.inference.protos import NO_NAMES
 from dmlc.ir import DimTable, ForeignType, Graph, Region, StoredTensor, Tensor, Value

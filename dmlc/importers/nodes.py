@@ -15,15 +15,14 @@ from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue import models as codes
 from dmlc.diagnostics.limits import Limits
 from dmlc.importers import operators  # noqa: F401 (registers the readers)
-from dmlc.importers.attributes import check_attributes, check_complete
-from dmlc.importers.declared_types import Path as GraphPath
 from dmlc.importers.facts import Question
 from dmlc.importers.faults import FaultCheck
-from dmlc.importers.opaque import opaque_attributes
+from dmlc.importers.opaque import check_attributes, check_complete, opaque_attributes
 from dmlc.importers.order import Listed
 from dmlc.importers.registry import READERS, Data, Made, Reading, Same
 from dmlc.importers.result_types import result_types
 from dmlc.importers.scope import GraphScope
+from dmlc.importers.types import Path as GraphPath
 from dmlc.inference import NOTHING, Fact, has_rule
 from dmlc.inference.protos import asked_attributes
 from dmlc.ir import FOREIGN, UNKNOWN, Attributes, DType, Graph, Node, Operation, OpError, Region, Tensor, Value

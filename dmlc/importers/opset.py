@@ -13,8 +13,8 @@ from dmlc.diagnostics.catalogue import targets as codes
 from dmlc.diagnostics.catalogue.functions import CANNOT_JOIN
 from dmlc.ir import DType, Graph, Node
 from dmlc.ir.dtype import bool_, f16, f32
-from dmlc.onnx_schema.bodies import runs_by_body
 from dmlc.onnx_schema.domains import plain_domain
+from dmlc.onnx_schema.nested import runs_by_body
 from dmlc.onnx_schema.origin import known_of
 from dmlc.onnx_schema.versions import fits, move, obstacle
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX

@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from onnx import TypeProto
 
-from dmlc.importers.dim_text import simpler
 from dmlc.importers.registry import Reading
-from dmlc.importers.types import type_of
+from dmlc.importers.types import simpler, type_of
 from dmlc.inference import Fact, counts_elements, protos
 from dmlc.inference.claimed import claimed_types
 from dmlc.inference.joins import GraphsInside, differ

@@ -10,9 +10,9 @@ from onnx import GraphProto
 
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue.models import BROKEN_MODEL
-from dmlc.importers.declared_types import DeclaredTypes, Path
 from dmlc.importers.facts import InferredFacts
 from dmlc.importers.order import live_names, used_names
+from dmlc.importers.types import DeclaredTypes, Path
 from dmlc.ir import Dim, Graph, Tensor, Value
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 

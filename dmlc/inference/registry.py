@@ -27,11 +27,7 @@ _LARGEST_SIZE = 1 << 63
 _RULES: dict[tuple[str, str], list[tuple[int, Rule]]] = {}
 #: Operators, by domain and name, that count elements: sizes of their results depend on data.
 _COUNTING: set[tuple[str, str]] = set()
-_FAMILIES = (
-    *("elementwise", "compare", "cast", "reduce", "layout", "index", "generate", "matmul"),
-    *("window", "resize", "recurrent", "signal", "sequences", "others", "microsoft", "microsoft_layout", "nchwc"),
-    *("attention", "learning", "recent"),
-)
+_FAMILIES = ("elementwise", "layout", "index", "matmul", "window", "microsoft", "learning")
 
 
 def rule(*names: str, domain: str = "", since: int = 1, counts: bool = False) -> Callable[[Rule], Rule]:

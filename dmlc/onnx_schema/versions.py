@@ -10,15 +10,12 @@ from msgspec import Struct
 from onnx import NodeProto, TensorProto, defs
 
 from dmlc.onnx_schema.domains import plain_domain
-from dmlc.onnx_schema.moves import normalize, others, pools, resize, to_inputs
-from dmlc.onnx_schema.moves.draft import NOTHING, Draft, KnownValues, Unmovable, element_text, plain
-from dmlc.onnx_schema.moves.rows import Row, Step, never
+from dmlc.onnx_schema.moves import operators, to_inputs
+from dmlc.onnx_schema.moves.draft import NOTHING, Draft, KnownValues, Row, Step, Unmovable, element_text, never, plain
 from dmlc.onnx_schema.words import words_of
 
 #: Every change that is more than an addition, by operator and version.
-ROWS: dict[tuple[str, int], Row] = {
-    (row.op, row.since): row for table in (to_inputs, resize, normalize, pools, others) for row in table.ROWS
-}
+ROWS: dict[tuple[str, int], Row] = {(row.op, row.since): row for row in (*to_inputs.ROWS, *operators.ROWS)}
 #: Nodes are converted to no older opset: targets have none, and a model that must stay below it is not converted.
 _OLDEST = 11
 

@@ -25,7 +25,7 @@ from dmlc.ir import (
 )
 from dmlc.ir.dtype import bool_
 from dmlc.ops.elementwise import BITS
-from dmlc.ops.numerics import quiet, wide
+from dmlc.ops.literals import quiet, wide
 from dmlc.ops.rules import broadcast
 
 

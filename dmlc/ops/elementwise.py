@@ -15,7 +15,7 @@ from msgspec import field
 from dmlc.ir import FLOATS, INTEGERS, NUMERIC, Array, Attributes, DType, Inference, Operand, Operation, TensorType
 from dmlc.ir.dtype import bool_, i8, i16, i32, i64
 from dmlc.ops.attributes import RealKind, WordKind, attribute
-from dmlc.ops.numerics import quiet
+from dmlc.ops.literals import quiet
 from dmlc.ops.rules import same_type
 
 SIGNED: tuple[DType, ...] = (*FLOATS, i8, i16, i32, i64)

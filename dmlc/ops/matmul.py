@@ -9,7 +9,7 @@ import numpy as np
 
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import NUMERIC, Array, Inference, Operand, Operation, OpError, TensorType
-from dmlc.ops.numerics import quiet
+from dmlc.ops.literals import quiet
 from dmlc.ops.rules import broadcast
 
 

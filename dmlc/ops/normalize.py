@@ -23,7 +23,7 @@ from dmlc.ir import (
 )
 from dmlc.ir.dtype import f64
 from dmlc.ops.attributes import AxesKind, AxisKind, FlagKind, IntKind, RealKind, attribute
-from dmlc.ops.numerics import quiet
+from dmlc.ops.literals import quiet
 from dmlc.ops.rules import broadcast, same_type
 
 

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from msgspec.structs import replace
 
 from dmlc.ir import Attributes, Dim, Inference, Node, Operation, Tensor, TensorType, substitute
+from dmlc.ops.constant import CONSTANT
 
 #: An attribute's value: hashable. Bytes are text that is not UTF-8.
 Plain: TypeAlias = "int | float | str | bytes | Tensor | tuple[int | float | str | bytes, ...]"
@@ -89,3 +90,24 @@ def attribute_of(node: Node, name: str, default: Any = None) -> Any:
         if key == name:
             return value
     return default
+
+
+# --- Names of nodes, the same in messages, in the ledger and in the emitted model
+
+
+def title_of(node: Node) -> str:
+    """The ONNX operator that a node becomes, or the operation in ONNX's manner: ``reduce_sum`` is ``ReduceSum``."""
+    if isinstance(node.attributes, OpaqueAttributes):
+        return node.attributes.op_type
+    return node.op.onnx_title
+
+
+def node_name(node: Node) -> str:
+    """The node as a user knows it: its name in an imported model, else ``VALUE/OPERATOR`` by the value that it makes,
+    else the operator."""
+    if node.name:
+        return node.name
+    made = next((r.name for r in node.results if r.name), None)
+    if made is not None and node.op is CONSTANT:
+        return made
+    return title_of(node) if made is None else f"{made}/{title_of(node)}"

@@ -25,7 +25,7 @@ from dmlc.ir import (
 from dmlc.ops.attributes import ALL, AxesKind, FlagKind, attribute
 from dmlc.ops.binary import ADD, MAX, MIN, MUL
 from dmlc.ops.elementwise import ABS, LOG
-from dmlc.ops.numerics import wide
+from dmlc.ops.literals import wide
 from dmlc.ops.rules import check_not_empty, reduced_shape
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dmlc.ir import NUMERIC, Array, Attributes, Operand, Operation
 from dmlc.ops.attributes import AxisKind, FlagKind, attribute
-from dmlc.ops.numerics import quiet
+from dmlc.ops.literals import quiet
 from dmlc.ops.rules import same_type
 
 

@@ -18,9 +18,8 @@ from dmlc.ops.choose import CAST, CLIP, CastAttributes
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 from dmlc.ops.elementwise import ABS, LOG, NEG, RECIPROCAL, SQRT
 from dmlc.ops.move import RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE
-from dmlc.ops.node_name import node_name
 from dmlc.ops.normalize import LAYER_NORM, RMS_NORM
-from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, node_name
 from dmlc.ops.reduce import REDUCE_L1, REDUCE_LOG_SUM, REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE, REDUCTIONS
 from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
 from dmlc.passes.patterns import made_by, scalar_of

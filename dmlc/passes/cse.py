@@ -12,8 +12,7 @@ from dmlc.ir import Attributes, Dim, DimExpr, DType, ForeignType, Graph, Node, T
 from dmlc.ir.graph import OUTPUT
 from dmlc.ir.tensor import Tensor
 from dmlc.ops.constant import CONSTANT
-from dmlc.ops.node_name import node_name
-from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, node_name
 from dmlc.passes.manager import Pass, PassContext
 from dmlc.passes.rewrite import merge_spans
 

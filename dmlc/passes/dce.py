@@ -8,7 +8,7 @@ from dmlc.diagnostics.counted import counted
 from dmlc.ir import Graph, Node
 from dmlc.ir.providers import asked_dims
 from dmlc.ops.constant import CONSTANT
-from dmlc.ops.node_name import node_name
+from dmlc.ops.opaque import node_name
 from dmlc.passes.manager import Pass, PassContext
 
 

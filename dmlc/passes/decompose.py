@@ -31,7 +31,6 @@ from dmlc.ops.binary import ADD, DIV, MUL, SUB
 from dmlc.ops.choose import ClipAttributes
 from dmlc.ops.elementwise import GELU, UNARY, GeluAttributes, UnaryOperation
 from dmlc.ops.matmul import MATMUL
-from dmlc.ops.node_name import title_of
 from dmlc.ops.normalize import (
     LAYER_NORM,
     LOG_SOFTMAX,
@@ -42,7 +41,7 @@ from dmlc.ops.normalize import (
     NormAttributes,
     SoftmaxAttributes,
 )
-from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, title_of
 from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP, REDUCTIONS, ReduceAttributes, reduction_of
 from dmlc.ops.select import HARDMAX, HardmaxAttributes
 from dmlc.passes.expressions import Sketch, Term

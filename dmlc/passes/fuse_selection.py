@@ -15,8 +15,8 @@ from dmlc.ops.choose import CAST
 from dmlc.ops.elementwise import NEG, UNARY
 from dmlc.ops.index import GATHER, GATHER_ELEMENTS, ONE_HOT, IndexAttributes, OneHotAttributes
 from dmlc.ops.move import RESHAPE, RESHAPES, SQUEEZE, TRANSPOSE
-from dmlc.ops.node_name import title_of
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
+from dmlc.ops.opaque import title_of
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, Reduction
 from dmlc.ops.rules import reduced_shape
 from dmlc.ops.select import ARGMAX, ARGMIN, EXTREME_OF, TOP_K, ArgAttributes, TopKAttributes

@@ -17,9 +17,8 @@ from dmlc.ops.constant import constant_of
 from dmlc.ops.elementwise import ERF, NEG, RELU, SIGMOID, SOFTSIGN, TANH, UNARY
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import EXPAND
-from dmlc.ops.node_name import title_of
 from dmlc.ops.normalize import SOFTMAX
-from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, title_of
 from dmlc.ops.reduce import DUALS, EXTREMES, REDUCE_LOG_SUM_EXP, REDUCE_MEAN, REDUCE_SUM, REDUCTIONS, ReduceAttributes
 from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.fold_constants.layouts import MOVE_RULES

@@ -12,8 +12,7 @@ from typing import Any, ClassVar, TypeAlias
 from msgspec.structs import replace
 
 from dmlc.ir import Condition, Graph, Node, Operation, OpError, Value
-from dmlc.ops.node_name import title_of
-from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, title_of
 from dmlc.passes.expressions import Sketch, Term, plain
 from dmlc.passes.intervals import RangedRule
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere

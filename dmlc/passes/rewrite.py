@@ -21,8 +21,7 @@ from dmlc.ir import Attributes, Condition, Graph, Kind, Node, Operation, OpError
 from dmlc.ir.history import History, merged_history
 from dmlc.ir.providers import fix_dims, numbers_of
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
-from dmlc.ops.node_name import node_name, title_of
-from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE
+from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, node_name, title_of
 from dmlc.ops.ranges import range_text
 from dmlc.passes.expressions import Formulas
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, Pass, PassContext

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from dmlc.ir import Graph, Node, Operation, Value
 from dmlc.ir.dtype import f16
-from dmlc.ops.node_name import node_name
+from dmlc.ops.opaque import node_name
 from dmlc.ops.reduce import (
     EXTREMES,
     GOES_ON,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from dmlc.ir import Graph, Node, Value, product
 from dmlc.ir.dtype import f16
 from dmlc.ops.binary import DIV
-from dmlc.ops.node_name import node_name
+from dmlc.ops.opaque import node_name
 from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, REDUCTIONS
 from dmlc.ops.select import ARGMAX, ARGMIN
 from dmlc.passes.manager import EXACT, REASSOCIATES, Pass, PassContext

@@ -8,7 +8,7 @@ from dmlc.ir import Graph, Node, Value
 from dmlc.ops.constant import constant_of
 from dmlc.ops.index import GATHER, GatherAttributes
 from dmlc.ops.move import RESHAPE, SLICE, SPLIT, ReshapeAttributes, SliceAttributes, SplitAttributes
-from dmlc.ops.node_name import node_name
+from dmlc.ops.opaque import node_name
 from dmlc.passes.manager import EXACT, Pass, PassContext
 from dmlc.passes.rewrite import Match, Rewriter, names_after
 from dmlc.targets.capabilities import Capabilities

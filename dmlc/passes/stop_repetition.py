@@ -8,8 +8,7 @@ from typing import ClassVar
 from dmlc.ir import DType, Graph, Node, Value
 from dmlc.ir.dtype import f16, f32, f64, i32, u8
 from dmlc.ops.constant import constant_of
-from dmlc.ops.node_name import node_name
-from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, node_name
 from dmlc.passes.manager import Pass, PassContext
 from dmlc.passes.quantized_advice import (
     LAYOUT_OPERATIONS,

@@ -10,7 +10,7 @@ from msgspec import Struct
 from onnx import TensorProto, defs
 
 from dmlc.inference.fact import NOTHING, Fact
-from dmlc.placement.typed_node import TypedNode
+from dmlc.placement.values import TypedNode
 from dmlc.targets.target import load_data
 
 _FILE = "cpu_operators"

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 
 from dmlc.placement.faults import data_operands, holds
-from dmlc.placement.typed_node import TypedNode
-from dmlc.placement.values import KnownType
+from dmlc.placement.values import KnownType, TypedNode
 from dmlc.targets.capabilities import Capabilities
 from dmlc.targets.directml import least_feature_level, level_key
 from dmlc.targets.provider import Kernel, ProviderRow

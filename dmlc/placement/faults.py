@@ -2,28 +2,180 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from onnx import NodeProto
 
 from dmlc.ir import Shape, product
+from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.onnx_schema.einsum import Equation
-from dmlc.placement.activations import fused_activation, host_of
-from dmlc.placement.bounds import bound_of
-from dmlc.placement.half_faults import powers_overflow, sums_many
-from dmlc.placement.quantized_faults import has_blocks, is_between_quantizations, keeps_one_quantization
-from dmlc.placement.transposed_faults import has_wrong_size, has_wrong_start, pads_a_line
-from dmlc.placement.typed_node import TypedNode
-from dmlc.placement.values import KnownType, ValueScope, attribute
+from dmlc.onnx_schema.transposed_conv import TransposedAxis, transposed_axes
+from dmlc.placement.costs import fused_activation, host_of
+from dmlc.placement.values import KnownType, TypedNode, ValueScope, attribute, bound_of
 from dmlc.targets.activations import HOSTS
-from dmlc.targets.directml import LARGEST_BATCH
+from dmlc.targets.directml import LARGEST_BATCH, MEASURED_SUM
 from dmlc.targets.known_wrong import channels_are_mixed
 from dmlc.targets.provider import Failure, Kernel, ProviderRow
+
+# --- Conditions of the known faults of sums in f16
+
+#: The largest f16.
+_LARGEST = 65504
+
+
+def sums_many(node: TypedNode) -> bool:
+    """True if each result is of more than 4096 elements."""
+    x, y = node.given(0), node.results[0]
+    if x is None or x.shape is None or y.shape is None or not x.static or not y.static or y.empty:
+        return False
+    return _count(x.shape) > MEASURED_SUM * _count(y.shape)
+
+
+def _count(shape: Shape) -> int:
+    count = product(shape)
+    return count if isinstance(count, int) else 0
+
+
+def powers_overflow(node: NodeProto, scope: ValueScope) -> bool:
+    """True if nothing shows that the sum of the powers of each window is within f16."""
+    bound, x = bound_of(node.input[0], scope), scope.of(node.input[0])
+    exponent, window = attribute(node, "p"), attribute(node, "kernel_shape")
+    sizes = window if isinstance(window, list) else list(x.shape[2:]) if x.shape is not None else None
+    if bound is None or sizes is None or not all(isinstance(size, int) for size in sizes):
+        return True
+    power = exponent if isinstance(exponent, int) else 2
+    return bool(_count(tuple(sizes)) * bound**power > _LARGEST)
+
+
+# --- Conditions of the known faults around QuantizeLinear and DequantizeLinear
+
+#: Operators that ONNX Runtime repeats a quantization behind and before (qdq_propagation.cc), and Identity, which it
+#: takes out. The first operand is the data.
+_PASSING = frozenset(("Identity", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"))
+_BYTES = ("i8", "u8")
+_STEPS = 8
+#: The least block of 4-bit weights that ONNX Runtime makes a MatMulNBits of (DQMatMulToMatMulNBits).
+_LEAST_BLOCK = 16
+
+
+def is_between_quantizations(node: NodeProto, scope: ValueScope) -> bool:
+    """True if it has a DequantizeLinear of bytes before it and a QuantizeLinear to such bytes behind it.
+
+    Layout operators may be between them: ONNX Runtime repeats the quantization there.
+    """
+    return _quantizations(node, scope) is not None
+
+
+def keeps_one_quantization(node: NodeProto, scope: ValueScope) -> bool:
+    """True if a DequantizeLinear of bytes before it and a QuantizeLinear behind it have the same numbers."""
+    found = _quantizations(node, scope)
+    if found is None:
+        return False
+    before, after = found
+    return len(before.input) == len(after.input) and all(
+        _is_same(a, b, scope) for a, b in zip(before.input[1:], after.input[1:], strict=True)
+    )
+
+
+def has_blocks(node: NodeProto, scope: ValueScope) -> bool:
+    """True if block_size is given, and not for 4-bit weights of a MatMul, of which ONNX Runtime makes MatMulNBits."""
+    block = attribute(node, "block_size")
+    return isinstance(block, int) and block > 0 and not _becomes_matmul(node, block, scope)
+
+
+def _quantizations(node: NodeProto, scope: ValueScope) -> tuple[NodeProto, NodeProto] | None:
+    before, after = _dequantizing(node.input[0], scope), _quantizing(node.output[0], scope)
+    if before is None or after is None:
+        return None
+    dtype = scope.of(before.input[0]).dtype
+    return (before, after) if dtype in _BYTES and scope.of(after.output[0]).dtype == dtype else None
+
+
+def _dequantizing(name: str, scope: ValueScope) -> NodeProto | None:
+    for _ in range(_STEPS):
+        made = scope.made_by.get(name)
+        if made is None or _is(made, "DequantizeLinear"):
+            return made
+        if made.op_type not in _PASSING or name != made.output[0]:
+            return None
+        name = made.input[0]
+    return None
+
+
+def _quantizing(name: str, scope: ValueScope) -> NodeProto | None:
+    for _ in range(_STEPS):
+        users = scope.users.get(name, ())
+        if len(users) != 1 or name in scope.outputs or users[0].input[0] != name:
+            return None
+        if _is(users[0], "QuantizeLinear"):
+            return users[0]
+        if users[0].op_type not in _PASSING:
+            return None
+        name = users[0].output[0]
+    return None
+
+
+def _is(node: NodeProto, op: str) -> bool:
+    return node.op_type == op and node.domain in ("", "ai.onnx", MICROSOFT)
+
+
+def _is_same(a: str, b: str, scope: ValueScope) -> bool:
+    if a == b:
+        return True
+    first, second = scope.floats.get(a), scope.floats.get(b)
+    if first is not None and second is not None:
+        return first.number == second.number
+    numbers = scope.numbers(a)
+    return numbers is not None and numbers == scope.numbers(b)
+
+
+def _becomes_matmul(node: NodeProto, block: int, scope: ValueScope) -> bool:
+    if node.op_type != "DequantizeLinear" or scope.of(node.input[0]).dtype not in ("i4", "u4"):
+        return False
+    fits = block >= _LEAST_BLOCK and block & (block - 1) == 0 and attribute(node, "axis") == 0
+    users = scope.users.get(node.output[0], ())
+    return (
+        fits
+        and all(name in scope.constant for name in node.input if name)
+        and len(users) == 1
+        and node.output[0] not in scope.outputs
+        and users[0].op_type == "MatMul"
+        and list(users[0].input).index(node.output[0]) == 1
+    )
+
+
+# --- Conditions of the known faults of ConvTranspose
+
+#: The axes of a tensor of one spatial axis.
+_LINE = 3
+
+
+def pads_a_line(node: TypedNode) -> bool:
+    """True if the operand has one spatial axis, and output_padding is given."""
+    x = node.given(0)
+    return x is not None and x.rank == _LINE and attribute(node.proto, "output_padding") is not None
+
+
+def has_wrong_size(node: TypedNode) -> bool:
+    """True if the result has another size than the provider expects: that of a Conv's padding, without dilations."""
+    return any(axis.has_wrong_size for axis in _axes(node))
+
+
+def has_wrong_start(node: TypedNode) -> bool:
+    """True if output_padding changes how the padding of an output_shape is shared out."""
+    return any(axis.has_wrong_start for axis in _axes(node))
+
+
+def _axes(node: TypedNode) -> Sequence[TransposedAxis]:
+    x, weights = node.given(0), node.given(1)
+    if x is None or weights is None or x.shape is None or weights.shape is None:
+        return ()
+    return transposed_axes(lambda name: attribute(node.proto, name), x.shape, weights.shape) or ()
+
 
 #: Operand numbers of MultiHeadAttention.
 _MASK, _ATTENTION_BIAS, _PAST_KEY = 4, 5, 6
 _LARGEST_SMALL = 256
-_STEPS = 8
 
 
 # --- conditions by name, of the node itself

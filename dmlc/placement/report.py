@@ -21,12 +21,10 @@ from dmlc.onnx_schema.nested import graphs_of, holds_graphs
 from dmlc.placement.costs import node_bytes, node_dispatches, total
 from dmlc.placement.faults import surroundings
 from dmlc.placement.loading_rewrites import FloatScalar, RewriteSite, float_scalars, rewrite_sites
-from dmlc.placement.node import CPU, FOLDED, PROVIDER, UNKNOWN, Finding, Looked, look_up
+from dmlc.placement.node import CPU, FOLDED, PROVIDER, UNKNOWN, Finding, Looked, NodePlacement, hangs_on, look_up
 from dmlc.placement.node_counts import is_constant
-from dmlc.placement.node_placement import NodePlacement, hangs_on
-from dmlc.placement.partition import Partitions
 from dmlc.placement.probed import Probe
-from dmlc.placement.transfers import PlacedGraph, PlacedNode, Transfer, transfers
+from dmlc.placement.transfers import Partitions, PlacedGraph, PlacedNode, Transfer, transfers
 from dmlc.placement.values import ValueScope, told_names
 from dmlc.targets import Target
 from dmlc.targets.capabilities import Capabilities

@@ -180,3 +180,79 @@ def parameters(domain: str, op_type: str, opset: int) -> tuple[tuple[str, ...], 
         return None
     variadic = bool(schema.inputs) and schema.inputs[-1].option == defs.OpSchema.FormalParameterOption.Variadic
     return tuple(p.type_str for p in schema.inputs), tuple(p.type_str for p in schema.outputs), variadic
+
+
+# --- A node of an ONNX model with the types of its operands and results
+
+
+class TypedNode(Struct):
+    """A node, the types of its operands and results, and the values around it."""
+
+    proto: NodeProto
+    domain: str
+    opset: int
+    operands: list[KnownType]
+    results: list[KnownType]
+    scope: ValueScope
+
+    @property
+    def op(self) -> str:
+        return str(self.proto.op_type)
+
+    @property
+    def label(self) -> str:
+        return f"{self.domain}.{self.op}" if self.domain else self.op
+
+    @property
+    def values(self) -> list[KnownType]:
+        given = [v for v, name in zip(self.operands, self.proto.input, strict=True) if name]
+        return given + [v for v, name in zip(self.results, self.proto.output, strict=True) if name]
+
+    def given(self, index: int) -> KnownType | None:
+        """The type of an operand; None if the node does not have it."""
+        return self.operands[index] if index < len(self.proto.input) and self.proto.input[index] else None
+
+
+# --- Bounds on elements that the operators before a value show
+
+#: Operators whose results lie in [-1, 1], and operators that keep such a range.
+_UNIT = frozenset(("Cos", "Erf", "HardSigmoid", "Hardmax", "Sigmoid", "Sin", "Softmax", "Softsign", "Tanh"))
+_KEEPS_RANGE = frozenset(
+    (
+        *("AveragePool", "Concat", "Dropout", "Expand", "Flatten", "Gather", "Identity", "MaxPool", "Neg", "Reshape"),
+        *("Slice", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze"),
+    )
+)
+#: The largest magnitude of the types of one byte.
+_BYTES = {"bool": 1.0, "i8": 128.0, "u8": 255.0}
+_STEPS = 8
+
+
+def bound_of(name: str, scope: ValueScope) -> float | None:
+    """Return a number that no element of a value exceeds in magnitude; None if the operators before it show none."""
+    for _ in range(_STEPS):
+        found = scope.made_by.get(name)
+        if found is None:
+            return None
+        if found.op_type in _UNIT:
+            return 1.0
+        bound = _clipped(found, scope) if found.op_type == "Clip" else _cast(found, scope)
+        if bound is not None:
+            return bound
+        if found.op_type not in _KEEPS_RANGE or (found.op_type == "Concat" and len(set(found.input)) > 1):
+            return None
+        name = found.input[0]
+    return None
+
+
+def _clipped(node: NodeProto, scope: ValueScope) -> float | None:
+    bounds = [attribute(node, name) for name in ("min", "max")]
+    for index, name in enumerate(node.input[1:3]):
+        found = scope.floats.get(name)
+        bounds[index] = None if found is None else found.number
+    numbers = [abs(bound) for bound in bounds if isinstance(bound, (int, float))]
+    return max(numbers) if len(numbers) == len(bounds) else None
+
+
+def _cast(node: NodeProto, scope: ValueScope) -> float | None:
+    return _BYTES.get(scope.of(node.input[0]).dtype or "") if node.op_type == "Cast" else None

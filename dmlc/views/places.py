@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from dmlc.placement.node import CPU, FOLDED, PROVIDER
-from dmlc.placement.node_placement import NodePlacement
+from dmlc.placement.node import CPU, FOLDED, PROVIDER, NodePlacement
 
 FUSED, ALONE, ON_CPU, LOADING, NOT_KNOWN = "fused", "gpu", "cpu", "folded", "unknown"
 FAULTY, PLAIN, INPUT, OUTPUT = "bad", "plain", "in", "out"

@@ -12,8 +12,8 @@ from onnx import GraphProto, ModelProto, NodeProto
 from dmlc.codegen.onnx.annotations import read_annotations
 from dmlc.inference.model_facts import without_functions
 from dmlc.onnx_schema.nested import graphs_of
+from dmlc.placement.node import NodePlacement
 from dmlc.placement.node_counts import is_constant
-from dmlc.placement.node_placement import NodePlacement
 from dmlc.placement.report import Placement, node_path
 from dmlc.views.places import INPUT, OUTPUT, place_of
 

@@ -12,7 +12,7 @@ import pytest
 
 from dmlc.cli.bench_view import BenchAnswer, bench_answer, benchmark_text, timed_node
 from dmlc.cli.main import main
-from dmlc.placement.node_placement import NodePlacement
+from dmlc.placement.node import NodePlacement
 from dmlc.runtime.bench import NodeTime, WholeTime
 from dmlc.runtime.session import has_directml
 from dmlc.targets.dispatch import dispatch_cost

@@ -16,7 +16,7 @@ from onnx_cases import Bench, build
 
 import dmlc
 from dmlc.ir import DType, Operation
-from dmlc.placement.node_placement import NodePlacement
+from dmlc.placement.node import NodePlacement
 from dmlc.placement.report import Placement
 from dmlc.runtime import bench
 from dmlc.runtime.session import open_session, session_options

@@ -7,7 +7,7 @@ import pytest
 from onnx import numpy_helper, parser
 
 import dmlc
-from dmlc.importers.dim_text import dim_of_text, simpler
+from dmlc.importers.types import dim_of_text, simpler
 from dmlc.ir import floordiv, symbol
 from tests.rows import each_row
 

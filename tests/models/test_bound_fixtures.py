@@ -10,7 +10,7 @@ from models.compiled_fixture import CompiledFixture
 from models.fixture_parameters import of_whole_models
 
 import dmlc
-from dmlc.placement.obstacles import obstacles
+from dmlc.placement.requirements import obstacles
 from tools.canonical_form import operators
 from tools.fixture_folder import cases, fixtures
 from tools.model_checks import run, session

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from onnx import NodeProto, TensorProto, defs, helper, numpy_helper
 
-from dmlc.onnx_schema.moves.draft import KnownValues
-from dmlc.onnx_schema.moves.rows import as_it_is
+from dmlc.onnx_schema.moves.draft import KnownValues, as_it_is
 from dmlc.onnx_schema.versions import ROWS, fits, move, obstacle
 from tests.rows import each_row
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import parser
 
-from dmlc.placement.node_placement import NodePlacement
+from dmlc.placement.node import NodePlacement
 from dmlc.placement.report import placement
 from dmlc.placement.statistics import statistics
 from dmlc.targets import load_target

@@ -15,10 +15,9 @@ from dmlc.codegen.artifact import Artifact, signature_of
 from dmlc.codegen.onnx.annotations import ir_version_of
 from dmlc.codegen.onnx.apart import apart, may_divide_one
 from dmlc.codegen.onnx.emitter import Emitter
-from dmlc.codegen.onnx.fused_results import keep_fused_results
-from dmlc.codegen.onnx.initializers import name_initializers
-from dmlc.codegen.onnx.look_alikes import keep_look_alikes
+from dmlc.codegen.onnx.look_alikes import keep_fused_results, keep_look_alikes
 from dmlc.codegen.onnx.named_axes import names_axes
+from dmlc.codegen.onnx.names import name_initializers
 from dmlc.codegen.onnx.registry import lowering_of
 from dmlc.codegen.onnx.rounding import RoundingWatch
 from dmlc.codegen.onnx.writer import value_info, weight_proto
@@ -32,7 +31,7 @@ from dmlc.onnx_schema.metadata import keyed, open_dims
 from dmlc.onnx_schema.schemas import DOMAIN_VERSIONS
 from dmlc.ops.constant import CONSTANT
 from dmlc.ops.move import RESHAPE, RESHAPES
-from dmlc.ops.node_name import node_name
+from dmlc.ops.opaque import node_name
 from dmlc.passes.provider_options import depends_on_layout, low_words_suffice
 from dmlc.targets import Target
 from dmlc.targets.capabilities import Capabilities

@@ -7,11 +7,13 @@ records who said which name, over the whole model; everything else gets a name t
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from onnx import SparseTensorProto
+from onnx import GraphProto, NodeProto, SparseTensorProto, TensorProto
 
 from dmlc.ir import Graph, Node, Region, Value
+from dmlc.onnx_schema.nested import inner_graphs
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, calls_by_name
 
@@ -142,3 +144,65 @@ def is_weight(node: Node) -> bool:
 def _data(value: Value) -> object:
     assert value.producer is not None
     return value.producer.attributes_as(ConstantAttributes).value
+
+
+# --- Names of initializers that nothing named: after the first node that takes them, and the role that they have there
+
+_AXES = ("data", "axes")
+_BOTH = ("A", "B")
+#: The names of operands in ONNX's schemas, of operators that take a constant of dmlc's making. Loading the schemas
+#: takes longer than naming.
+ROLES: Mapping[str, tuple[str, ...]] = {
+    "Clip": ("input", "min", "max"),
+    "ConstantOfShape": ("input",),
+    "CumSum": ("x", "axis"),
+    "Expand": ("input", "shape"),
+    "Gather": ("data", "indices"),
+    "GatherElements": ("data", "indices"),
+    "LayerNormalization": ("X", "Scale", "B"),
+    "OneHot": ("indices", "depth", "values"),
+    "Pad": ("data", "pads", "constant_value", "axes"),
+    "Pow": ("X", "Y"),
+    "Range": ("start", "limit", "delta"),
+    "Reshape": ("data", "shape"),
+    "Resize": ("X", "roi", "scales", "sizes"),
+    "ScatterElements": ("data", "indices", "updates"),
+    "Slice": ("data", "starts", "ends", "axes", "steps"),
+    "Split": ("input", "split"),
+    "Tile": ("input", "repeats"),
+    "TopK": ("X", "K"),
+    "Where": ("condition", "X", "Y"),
+    **dict.fromkeys(("Squeeze", "Unsqueeze", "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"), _AXES),
+    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"), _AXES),
+    **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Mod", "MatMul", "And", "Or", "Xor", "Equal"), _BOTH),
+    **dict.fromkeys(("Greater", "GreaterOrEqual", "Less", "LessOrEqual"), _BOTH),
+}
+
+
+def name_initializers(
+    graph: GraphProto, waiting: Mapping[str, TensorProto], new_name: Callable[[str], str], *, nested: bool
+) -> None:
+    """Name the tensors of ``waiting`` ``NODE.ROLE``, such as ``/norm/ReduceMean.axes``.
+
+    ``waiting`` has them by the names that stand for theirs in the graph so far. Nothing reads those that keep one.
+    ``nested`` says that nodes have graphs inside.
+    """
+    named: dict[str, str] = {}
+    graphs = [graph] if waiting else []
+    for each in graphs:
+        for node in each.node:
+            inputs = node.input[:]
+            if waiting.keys().isdisjoint(inputs):
+                continue
+            for place, name in enumerate(inputs):
+                if name in waiting:
+                    if name not in named:
+                        named[name] = waiting[name].name = new_name(_name_at(node, place))
+                    node.input[place] = named[name]
+        if nested:
+            graphs += inner_graphs(each.node)
+
+
+def _name_at(node: NodeProto, place: int) -> str:
+    roles = () if node.domain else ROLES.get(node.op_type, ())
+    return f"{node.name or node.output[0]}.{roles[place] if place < len(roles) else f'input{place}'}"

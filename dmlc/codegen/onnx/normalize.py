@@ -1,15 +1,18 @@
-"""The norms."""
+"""Norms, softmax, and operations without an operator of their own, in the parts that passes know."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from dmlc.codegen.onnx.emitter import Emitter
-from dmlc.codegen.onnx.in_parts import in_parts
-from dmlc.codegen.onnx.registry import lowers
+from dmlc.codegen.onnx.registry import lowering_of, lowers
 from dmlc.ir import Node
 from dmlc.ir.dtype import f64
 from dmlc.ops import normalize as n
 from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.primitives import affine_norm, centred, deviation
+from dmlc.passes.primitives import softmax as softmax_in_parts
+from dmlc.targets.capabilities import Capabilities
 
 
 @lowers(n.MEAN_VARIANCE_NORM)
@@ -81,3 +84,42 @@ def _in_parts(emitter: Emitter, node: Node, a: n.NormAttributes) -> str:
 def lp_norm(emitter: Emitter, node: Node) -> str:
     a = node.attributes_as(n.LpNormAttributes)
     return emitter.op("LpNormalization", [emitter.operand(node, 0)], axis=a.axis, p=a.p)
+
+
+# --- Softmax and its logarithm
+
+
+@lowers(n.SOFTMAX, n.LOG_SOFTMAX)
+def softmax(emitter: Emitter, node: Node) -> str:
+    """ONNX's operator over one axis. Below opset 13 it takes all axes from ``axis`` on together. Other axes are
+    computed in parts, without a transpose; ``lower-hardmax`` makes neighbouring axes one."""
+    x, axes = node.operand("x"), node.attributes_as(n.SoftmaxAttributes).axes
+    dtype, rank = x.type.dtype, x.type.rank
+    if rank == 0:
+        axes = ()
+    op_type = "Softmax" if node.op is n.SOFTMAX else "LogSoftmax"
+    fits = len(axes) == 1 if emitter.opset >= 13 else axes and axes == tuple(range(axes[0], rank))
+    if fits and n.has_sound_kernel(node.op, dtype, emitter.graph.dims):
+        return emitter.op(op_type, [emitter.of(x)], axis=axes[0])
+    return in_parts(emitter, node, lambda e, x: softmax_in_parts(e, node.op, x.widened(), axes).cast(dtype))
+
+
+# --- Operations without an operator of their own, in the parts that passes know
+
+
+def in_parts(emitter: Emitter, node: Node, parts: Callable[..., Term]) -> str:
+    """The result that a function of the expression builder makes of the node's operands."""
+    e = Sketch(emitter.graph, Capabilities(emitter.target, emitter.opset))
+    made = parts(e, *[None if v is None else e.of(v) for v in node.operands])
+    drafts = [step for step, _ in e.steps]
+    for step in drafts:
+        lowering = lowering_of(step.op)
+        if lowering is None:  # a constant
+            emitter.of(step.result)
+        else:
+            (name,) = [found] if isinstance(found := lowering(emitter, step), str) else found
+            emitter.bind(step.result, name)
+    out = emitter.of(made.value)
+    for step in drafts:
+        emitter.release(step.result)
+    return out

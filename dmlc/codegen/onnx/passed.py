@@ -7,20 +7,24 @@ from types import MappingProxyType
 
 from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto
 
-from dmlc.codegen.onnx.choose import needs_bounds
+from dmlc.codegen.onnx.elementwise import needs_bounds
 from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.codegen.onnx.look_alikes import keep_look_alikes
 from dmlc.codegen.onnx.named_axes import names_axes, of_all_axes
 from dmlc.codegen.onnx.registry import lowers
 from dmlc.codegen.onnx.writer import attribute_proto, tensor_proto
-from dmlc.ir import Node, Region, Tensor
+from dmlc.diagnostics import Label, fail
+from dmlc.inference.carried import CARRIED, CARRIED_IMPURE, CarriedAttributes
+from dmlc.ir import Node, OpError, Region, Tensor
 from dmlc.onnx_schema.declared import believed, completed, contradicts, open_negative_sizes
 from dmlc.onnx_schema.domains import MICROSOFT, plain_domain
 from dmlc.onnx_schema.metadata import other_entries
 from dmlc.onnx_schema.moves.draft import NOTHING
 from dmlc.onnx_schema.nested import graphs_in
 from dmlc.onnx_schema.origin import ModelOrigin, NodeOrigin, known_of
+from dmlc.onnx_schema.schemas import find_schema
 from dmlc.onnx_schema.types import type_proto
+from dmlc.onnx_schema.values import attribute_protos
 from dmlc.onnx_schema.versions import move, unchanged
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, OpaqueAttributes
 
@@ -244,3 +248,21 @@ def _add_claims(graph: GraphProto, claims: Sequence[ValueInfoProto]) -> None:
             graph.value_info.append(claim)
         elif not info.type.tensor_type.HasField("shape") and not contradicts(info.type, claim.type):
             info.type.CopyFrom(claim.type)
+
+
+# --- ONNX operators that are carried through as they were written
+
+
+@lowers(CARRIED, CARRIED_IMPURE)
+def carried(emitter: Emitter, node: Node) -> Sequence[str]:
+    a = node.attributes_as(CarriedAttributes)
+    try:
+        schema = find_schema(a.domain, a.op_type, emitter.opset)
+    except OpError as error:  # the graph was typed at another opset
+        raise fail(error.code, error.message, *map(Label, node.spans[:1]), help=str(error.help)) from None
+    protos = attribute_protos(a.attributes, schema)
+    operands = [emitter.of(v) for v in node.operands]
+    out = emitter.ops(a.op_type, operands, a.results, domain=a.domain, protos=protos)
+    if schema.domain == MICROSOFT:
+        emitter.note(f"{a.full_name} is ONNX Runtime's own operator: onnx's checker does not know it")
+    return out

@@ -14,20 +14,7 @@ Lowering: TypeAlias = Callable[[Emitter, Node], "str | Sequence[str]"]
 
 LOWERINGS: dict[Operation, Lowering] = {}
 #: The files with lowerings, common operations first.
-FAMILIES = (
-    "elementwise",
-    "reduce",
-    "normalize",
-    "softmax",
-    "select",
-    "choose",
-    "move",
-    "index",
-    "matmul",
-    "scan",
-    "passed",
-    "carried",
-)
+FAMILIES = ("elementwise", "reduce", "normalize", "move", "index", "passed")
 
 
 def lowers(*operations: Operation) -> Callable[[Lowering], Lowering]:

@@ -1,5 +1,5 @@
-"""Readers of ONNX operators, a file a family; importing this package registers them all."""
+"""Readers of ONNX operators; importing this package registers them all."""
 
-from dmlc.importers.operators import elementwise, index, move, normalize, reduce, select, shape
+from dmlc.importers.operators import elementwise, move
 
-__all__ = ["elementwise", "index", "move", "normalize", "reduce", "select", "shape"]
+__all__ = ["elementwise", "move"]

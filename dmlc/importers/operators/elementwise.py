@@ -1,4 +1,4 @@
-"""Operators that work on each element."""
+"""Readers of operators that compute: elementwise ones, reductions, norms and selections."""
 
 from __future__ import annotations
 
@@ -7,13 +7,30 @@ import math
 import numpy as np
 
 from dmlc.importers.registry import Found, Made, Reading, Same, reads
-from dmlc.ir import FOREIGN, Operation, Tensor, Value
+from dmlc.inference.query import within
+from dmlc.ir import FOREIGN, Operation, Tensor, Value, as_dtype
+from dmlc.ir.dtype import i64
 from dmlc.onnx_schema.types import DTYPE_OF
 from dmlc.ops import binary as b
 from dmlc.ops import elementwise as e
+from dmlc.ops import reduce as ops
 from dmlc.ops.attributes import WordKind, attribute_specs
 from dmlc.ops.choose import CAST, CLIP, WHERE, CastAttributes, ClipAttributes
 from dmlc.ops.constant import constant_of
+from dmlc.ops.index import ONE_HOT, OneHotAttributes
+from dmlc.ops.normalize import (
+    LAYER_NORM,
+    LOG_SOFTMAX,
+    LP_NORM,
+    RMS_NORM,
+    SOFTMAX,
+    LpNormAttributes,
+    NormAttributes,
+    SoftmaxAttributes,
+)
+from dmlc.ops.reduce import ReduceAttributes
+from dmlc.ops.scan import CUMSUM, ScanAttributes
+from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, TOP_K, ArgAttributes, HardmaxAttributes, TopKAttributes
 
 _UNARY: dict[str, e.UnaryOperation] = {
     **{op.onnx: op for op in e.UNARY if op.onnx and op is not e.IS_INF}, "Not": e.NOT, "BitwiseNot": e.NOT,
@@ -171,3 +188,143 @@ def dropout(r: Reading) -> Found:
         if mode is None or mode.any():
             return None
     return Same([r.x])
+
+
+# --- Reductions in all their spellings: axes as attribute or operand, by default all or none, pooling over a whole map
+
+_KINDS: dict[str, Operation] = {op.onnx: op for op in ops.REDUCTIONS}
+_POOLS: dict[str, Operation] = {"GlobalAveragePool": ops.REDUCE_MEAN, "GlobalMaxPool": ops.REDUCE_MAX}
+
+
+@reads(*_KINDS)
+def reduction(r: Reading) -> Found:
+    """Axes that are computed while running are carried."""
+    rank = r.x.type.rank
+    axes = r.integers("axes")
+    if axes is None and len(r.inputs) > 1 and r.inputs[1] is not None:
+        axes = r.ints(1)
+        if axes is None:
+            return None
+    if not axes:
+        axes = () if r.integer("noop_with_empty_axes", 0) else tuple(range(rank))
+    found = r.axes(axes, rank)
+    if found is None:
+        return None
+    return Made(_KINDS[r.op_type], [r.x], ReduceAttributes(axes=found, keepdims=bool(r.integer("keepdims", 1))))
+
+
+@reads(*_POOLS)
+def global_pool(r: Reading) -> Found:
+    rank = r.x.type.rank
+    if rank < 3:
+        return None
+    return Made(_POOLS[r.op_type], [r.x], ReduceAttributes(axes=tuple(range(2, rank)), keepdims=True))
+
+
+# --- Selections, and what is counted or placed by an index
+
+
+@reads("ArgMax", "ArgMin")
+def arg(r: Reading) -> Found:
+    axes = r.axes([r.integer("axis", 0)], r.x.type.rank)
+    if axes is None:
+        return None
+    ties = "last" if r.integer("select_last_index", 0) else "first"
+    record = ArgAttributes(axes=axes, ties=ties, dtype=i64, keepdims=bool(r.integer("keepdims", 1)))
+    return Made(ARGMAX if r.op_type == "ArgMax" else ARGMIN, [r.x], record)
+
+
+@reads("TopK")
+def top_k(r: Reading) -> Found:
+    """A ``k`` that is computed while running is carried, as is one whose results may come in any order."""
+    axis = within(r.integer("axis", -1), r.x.type.rank)
+    known = (r.integer("k", 0),) if r.opset < 10 else r.ints(1)
+    if axis is None or known is None or len(known) != 1 or known[0] < 1:
+        return None
+    if known[0] > 1 and not r.integer("sorted", 1):
+        return None
+    order = "largest" if r.integer("largest", 1) else "smallest"
+    return Made(TOP_K, [r.x], TopKAttributes(k=known[0], axis=axis, order=order, dtype=i64))
+
+
+@reads("Hardmax")
+def hardmax(r: Reading) -> Found:
+    axes = softmax_axes(r)
+    return None if axes is None else Made(HARDMAX, [r.x], HardmaxAttributes(axes=axes))
+
+
+def softmax_axes(r: Reading) -> tuple[int, ...] | None:
+    """Before opset 13 all axes from ``axis`` on together, by default from 1; then that axis, by default the last."""
+    rank = r.x.type.rank
+    axis = r.integer("axis", 1 if r.opset < 13 else -1)
+    if r.opset >= 13:
+        found = within(axis, rank)
+        return None if found is None else (found,)
+    axis = axis + rank if axis < 0 else axis
+    return tuple(range(axis, rank)) if 0 <= axis < rank else None
+
+
+@reads("OneHot")
+def one_hot(r: Reading) -> Found:
+    depth, values = r.ints(1), r.array(2)
+    axis = within(r.integer("axis", -1), r.x.type.rank + 1)
+    if depth is None or len(depth) != 1 or depth[0] < 1 or values is None or values.shape != (2,) or axis is None:
+        return None
+    try:
+        dtype = as_dtype(values.dtype)
+    except KeyError:
+        return None
+    off, on = values.tolist()
+    return Made(ONE_HOT, [r.x], OneHotAttributes(depth=depth[0], axis=axis, on=on, off=off, dtype=dtype))
+
+
+@reads("CumSum")
+def cumsum(r: Reading) -> Found:
+    axes = r.ints(1)
+    axis = None if axes is None or len(axes) != 1 else within(axes[0], r.x.type.rank)
+    if axis is None or r.x.type.dtype not in DTYPE_OF.values():
+        return None
+    record = ScanAttributes(axis=axis, exclusive=bool(r.integer("exclusive", 0)), reverse=bool(r.integer("reverse", 0)))
+    return Made(CUMSUM, [r.x], record)
+
+
+# --- Softmax and the norms
+
+
+@reads("Softmax", "LogSoftmax")
+def softmax(r: Reading) -> Found:
+    axes = softmax_axes(r)
+    op = SOFTMAX if r.op_type == "Softmax" else LOG_SOFTMAX
+    return None if axes is None else Made(op, [r.x], SoftmaxAttributes(axes=axes))
+
+
+@reads("LayerNormalization")
+def layer_norm(r: Reading) -> Found:
+    """The mean and the inverse deviation, which it may give too, are not of the language."""
+    scale = r.input(1)
+    if r.wants(1) or r.wants(2) or scale is None:
+        return None
+    bias = r.input(2)
+    return _norm(r, [r.x, scale] if bias is None else [r.x, scale, bias], LAYER_NORM)
+
+
+@reads("SimplifiedLayerNormalization", "RMSNormalization")
+def rms_norm(r: Reading) -> Found:
+    scale = r.input(1)
+    if r.wants(1) or scale is None:
+        return None
+    return _norm(r, [r.x, scale], RMS_NORM)
+
+
+def _norm(r: Reading, operands: list[Value], op: object) -> Found:
+    axis = within(r.integer("axis", -1), r.x.type.rank)
+    if axis is None or r.integer("stash_type", 1) != 1:
+        return None
+    record = NormAttributes(axis=axis, epsilon=r.real("epsilon", 1e-5))
+    return Made(LAYER_NORM if op is LAYER_NORM else RMS_NORM, operands, record)
+
+
+@reads("LpNormalization")
+def lp_norm(r: Reading) -> Found:
+    axis = within(r.integer("axis", -1), r.x.type.rank)
+    return None if axis is None else Made(LP_NORM, [r.x], LpNormAttributes(axis=axis, p=r.integer("p", 2)))

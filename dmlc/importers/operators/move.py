@@ -1,14 +1,19 @@
-"""Operators that move elements."""
+"""Readers of operators that move or pick elements, and make tensors from shapes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
-from dmlc.importers.registry import Found, Made, Reading, Same, reads
+from dmlc.importers.registry import Data, Found, Made, Reading, Same, reads
+from dmlc.importers.weights import stored
 from dmlc.inference.query import ends_at_front, remaining, vanishes_with, within
-from dmlc.ir import Dim, Tensor, product, symbol
+from dmlc.ir import FOREIGN, Dim, Tensor, product, symbol
+from dmlc.onnx_schema.types import DTYPE_OF
+from dmlc.ops.constant import constant_of
+from dmlc.ops.index import GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS, GatherAttributes, IndexAttributes
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import (
     CONCAT,
@@ -303,3 +308,88 @@ def _all_pads(pads: tuple[Dim, ...], axes: tuple[int, ...], rank: int) -> tuple[
     for i, axis in enumerate(axes):
         out[axis % rank], out[axis % rank + rank] = pads[i], pads[i + len(axes)]
     return tuple(out)
+
+
+# --- Gathering and scattering
+
+
+@reads("Gather", "GatherElements", "ScatterElements", "Scatter")
+def indexed(r: Reading) -> Found:
+    """A scatter that adds or multiplies is carried, and so is a gather of an element that does not exist."""
+    operands = [v for v in r.inputs if v is not None]
+    axis = within(r.integer("axis", 0), r.x.type.rank)
+    if axis is None or len(operands) != len(r.inputs) or r.word("reduction", "none") != "none":
+        return None
+    size = r.x.type.shape[axis]
+    if r.op_type == "Gather" and isinstance(size, int) and not all(-size <= i < size for i in r.ints(1) or ()):
+        return None
+    if r.op_type == "Gather":
+        return Made(GATHER, operands, GatherAttributes(axis=axis, batch_axes=0))
+    op = GATHER_ELEMENTS if r.op_type == "GatherElements" else SCATTER_ELEMENTS
+    return Made(op, operands, IndexAttributes(axis=axis))
+
+
+@reads("GatherND")
+def gather_nd(r: Reading) -> Found:
+    """Indices of one coordinate, made by an Unsqueeze of their last axis, are those of a gather. Others are carried."""
+    places, batch = r.input(1), r.integer("batch_dims", 0)
+    node = None if places is None else places.producer
+    if places is None or node is None or node.op is not UNSQUEEZE or r.x.type.dtype is FOREIGN:
+        return None
+    indices = node.operand("x")
+    if node.attributes_as(NewAxesAttributes).axes != (indices.type.rank,) or not 0 <= batch < r.x.type.rank:
+        return None
+    if r.x.shape[:batch] != indices.shape[:batch]:
+        return None
+    size = r.x.shape[batch]
+    known = constant_of(indices)
+    if known is not None and not (
+        isinstance(size, int) and bool(((known.array >= -size) & (known.array < size)).all())
+    ):
+        return None
+    return Made(GATHER, [r.x, indices], GatherAttributes(axis=batch, batch_axes=batch))
+
+
+# --- Constants, and what exporters compute shapes with
+
+#: Filled tensors up to this many elements are made while reading.
+_MOST_FILLED = 4096
+
+
+@reads("Constant")
+def constant(r: Reading) -> Found:
+    (attribute, *more) = r.proto.attribute
+    if more:
+        return None
+    name = attribute.name
+    if name == "value":
+        if attribute.t.data_type not in DTYPE_OF:
+            return None
+        tensor = stored(attribute.t, r.scope.folder)
+        return Same([r.scope.constant(tensor, r.outputs[0])])
+    if name in ("value_int", "value_ints"):
+        return Data(np.asarray(attribute.i if name == "value_int" else list(attribute.ints), np.int64))
+    if name in ("value_float", "value_floats"):
+        return Data(np.asarray(attribute.f if name == "value_float" else list(attribute.floats), np.float32))
+    return None
+
+
+@reads("ConstantOfShape")
+def constant_of_shape(r: Reading) -> Found:
+    sizes = r.ints(0)
+    if sizes is None or prod(sizes) > _MOST_FILLED or any(s < 0 for s in sizes):
+        return None
+    given = r.attribute("value")
+    if given is not None and given.t.data_type not in DTYPE_OF:
+        return None
+    value = r.tensor("value")
+    return Data(np.full(sizes, np.float32(0) if value is None else value.reshape(-1)[0]))
+
+
+@reads("Range")
+def range_(r: Reading) -> Found:
+    start, limit, delta = (r.array(i) for i in range(3))
+    if start is None or limit is None or delta is None or start.dtype.kind not in "iu" or not delta.any():
+        return None
+    numbers = range(int(start.reshape(())), int(limit.reshape(())), int(delta.reshape(())))
+    return None if numbers[_MOST_FILLED:] else Data(np.asarray(numbers, start.dtype))

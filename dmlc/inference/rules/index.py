@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from onnx import TensorProto
+from onnx import TensorProto, TypeProto
 
-from dmlc.inference.fact import MOST_ELEMENTS, OPEN, Elements, Fact, of_elements
+from dmlc.inference.fact import FLOATS, MOST_ELEMENTS, OPEN, Element, Elements, Fact, Open, fitting, of_elements
+from dmlc.inference.protos import of_proto, sequence_of
 from dmlc.inference.query import Fault, Query, place
 from dmlc.inference.registry import rule
-from dmlc.ir import Dim
+from dmlc.ir import Dim, Shape, product
+from dmlc.onnx_schema.declared import common, fixed_sizes
+from dmlc.onnx_schema.types import tensor_type_proto
+from dmlc.ops.rules import reduced_shape
 
 
 @rule("Gather")
@@ -133,3 +138,215 @@ def _hot(q: Query, length: int, axis: int) -> Elements | None:
 @rule("NonMaxSuppression", counts=True)
 def suppression(q: Query) -> Sequence[Fact]:
     return [Fact(TensorProto.INT64, (q.new_dim(), 3))]
+
+
+# --- Reductions and selections
+
+#: The opset from which axes are an operand.
+_AXES_SINCE = {"ReduceSum": 13}
+
+
+@rule(
+    *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin"),
+    *("ReduceProd", "ReduceSum", "ReduceSumSquare"),
+)
+def reduction(q: Query) -> Sequence[Fact]:
+    element, shape = q.element(0), q.shape(0)
+    keep = q.integer("keepdims", 1)
+    since = _AXES_SINCE.get(q.op_type, 18)
+    given: tuple[int, ...] | None
+    if q.opset < since:
+        given = q.integers("axes") or ()
+    else:
+        given = q.numbers(1) if q.has(1) else ()
+        if q.has(1) and given is None:
+            return [Fact(element, _of_unknown_axes(q, shape, keep))]
+        if not given and q.integer("noop_with_empty_axes"):
+            return [Fact(element, shape)]
+    if shape is None:
+        return [Fact(element, None if given or keep else ())]
+    out = reduced_shape(shape, [place(a, len(shape)) for a in given or range(len(shape))], bool(keep))
+    total = _joined(q) if len(shape) == 1 else OPEN
+    if isinstance(total, Open):
+        return [Fact(element, out)]
+    elements = np.empty((1,) if keep else (), object)
+    elements[...] = total
+    return [of_elements(element, elements)]
+
+
+def _joined(q: Query) -> Element:
+    """The one element that is left of a known list: a largest, a smallest, a product or a sum."""
+    elements = q.elements(0)
+    items: list[Any] = [] if elements is None else elements.tolist()
+    if not items or any(isinstance(e, Open) for e in items):
+        return OPEN
+    if len(items) == 1 and q.op_type in ("ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceMean"):
+        return fitting(q.element(0), items[0])
+    if q.element(0) in FLOATS or q.op_type not in ("ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"):
+        return OPEN
+    if q.op_type in ("ReduceProd", "ReduceSum"):
+        total: Dim = product(items) if q.op_type == "ReduceProd" else sum(items)
+        return total
+    if not all(isinstance(e, int) for e in items):
+        return OPEN
+    best: int = max(items) if q.op_type == "ReduceMax" else min(items)
+    return best
+
+
+def _of_unknown_axes(q: Query, shape: Shape | None, keep: int) -> Shape | None:
+    """Every axis may be reduced where axes are kept; a size of 1 stays. Where they are not kept, one of them goes, but
+    two may name the same: ONNX Runtime takes an axis that is given twice."""
+    if shape is None:
+        return None
+    if keep:
+        return tuple([1 if size == 1 else q.new_dim() for size in shape])
+    count = q.shape(1)
+    return q.fresh_shape(len(shape) - 1) if count == (1,) and shape else None
+
+
+@rule("ArgMax", "ArgMin")
+def selection(q: Query) -> Sequence[Fact]:
+    shape, keep = q.shape(0), q.integer("keepdims", 1)
+    if shape is None:
+        return [Fact(TensorProto.INT64)]
+    return [Fact(TensorProto.INT64, reduced_shape(shape, [q.axis(0, len(shape))], bool(keep)))]
+
+
+@rule("TopK")
+def top_k(q: Query) -> Sequence[Fact]:
+    shape = q.shape(0)
+    if shape is None:
+        return [Fact(q.element(0)), Fact(TensorProto.INT64)]
+    axis = q.axis(-1, len(shape))
+    sizes = [q.integer("k")] if q.opset < 10 else (q.sizes(1) or [])
+    k = q.size_of(sizes[0]) if sizes else q.new_dim()
+    size = shape[axis]
+    if isinstance(k, int) and isinstance(size, int) and k > size:
+        why = f"{k} elements are picked from {size}"
+        if q.opset >= 10:
+            raise Fault(why)
+        q.fails(why)  # ONNX does not look at it
+    out = (*shape[:axis], k, *shape[axis + 1 :])
+    return [Fact(q.element(0), out), Fact(TensorProto.INT64, out)]
+
+
+@rule("LayerNormalization")
+def layer_norm(q: Query) -> Sequence[Fact]:
+    shape, element = q.shape(0), q.element(0)
+    statistics = q.integer("stash_type", 1) if q.domain == "" else TensorProto.FLOAT
+    if q.results > 1 and statistics not in (TensorProto.FLOAT, TensorProto.BFLOAT16):
+        raise Fault(f"stash_type is {statistics}: Mean and InvStdDev are float or bfloat16")
+    first = Fact(element, shape)
+    if shape is None:
+        return [first, Fact(statistics), Fact(statistics)]
+    axis = q.axis(-1, len(shape))
+    kept = (*shape[:axis], *[1] * (len(shape) - axis))
+    return [first, Fact(statistics, kept), Fact(statistics, kept)]
+
+
+# --- Sequences and optionals: their types are kept as ONNX writes them
+
+
+def _item(fact: Fact, element: int = 0) -> TypeProto:
+    """The type of a tensor as an item, of ``element`` where its own is unknown; empty where that is too."""
+    element = fact.element or element
+    return fixed_sizes(tensor_type_proto(element, fact.shape)) if element else TypeProto()
+
+
+def _proto(q: Query) -> TypeProto:
+    return TypeProto.FromString(q.fact(0).proto)
+
+
+def _held(q: Query, item: TypeProto) -> Fact:
+    """The fact about one value of a container."""
+    return of_proto(item, q.new_dim)
+
+
+@rule("SequenceConstruct")
+def construct(q: Query) -> Sequence[Fact]:
+    facts = [q.fact(index) for index in range(len(q.operands))]
+    element = max([fact.element for fact in facts], default=0)
+    item: TypeProto | None = _item(q.fact(0), element)
+    for fact in facts[1:]:
+        item = None if item is None else common(item, _item(fact, element))
+    return [sequence_of(item)]
+
+
+@rule("SequenceEmpty")
+def empty(q: Query) -> Sequence[Fact]:
+    return [sequence_of(tensor_type_proto(q.integer("dtype", TensorProto.FLOAT), None))]
+
+
+@rule("SequenceInsert")
+def inserted(q: Query) -> Sequence[Fact]:
+    item = _proto(q).sequence_type.elem_type
+    return [sequence_of(common(item, _item(q.fact(1), item.tensor_type.elem_type)))]
+
+
+@rule("SequenceErase")
+def erased(q: Query) -> Sequence[Fact]:
+    return [sequence_of(_proto(q).sequence_type.elem_type)]
+
+
+@rule("SplitToSequence")
+def split(q: Query) -> Sequence[Fact]:
+    return [sequence_of(fixed_sizes(tensor_type_proto(q.element(0), _part(q))) if q.element(0) else None)]
+
+
+def _part(q: Query) -> Shape | None:
+    """The shape of the parts of a split tensor, open along the axis where they differ."""
+    shape = q.shape(0)
+    axis = None if shape is None else q.axis(0, len(shape))
+    if shape is None or axis is None:
+        return None
+    if not q.has(1):
+        return (*shape[:axis], *([1] if q.integer("keepdims", 1) else []), *shape[axis + 1 :])
+    numbers, size = q.numbers(1), shape[axis]
+    if numbers and q.rank(1) == 0:
+        numbers = numbers if isinstance(size, int) and numbers[0] > 0 and size % numbers[0] == 0 else ()
+    part = numbers[0] if numbers and len(set(numbers)) == 1 else q.new_dim()
+    return (*shape[:axis], part, *shape[axis + 1 :])
+
+
+@rule("SequenceAt")
+def at(q: Query) -> Sequence[Fact]:
+    return [_held(q, _proto(q).sequence_type.elem_type)]
+
+
+@rule("OptionalGetElement")
+def element(q: Query) -> Sequence[Fact]:
+    if not q.fact(0).proto:
+        return [q.fact(0)]
+    proto = _proto(q)
+    if proto.HasField("optional_type"):
+        return [_held(q, proto.optional_type.elem_type)]
+    return [q.fact(0)]
+
+
+@rule("Optional")
+def optional(q: Query) -> Sequence[Fact]:
+    fact, declared = q.fact(0), q.attributes.get("type")
+    if isinstance(declared, Fact) and not q.has(0):
+        fact = declared
+    if not fact.element and not fact.proto:
+        return [Fact()]
+    out = TypeProto()
+    out.optional_type.elem_type.CopyFrom(TypeProto.FromString(fact.proto) if fact.proto else _item(fact))
+    return [Fact(proto=out.SerializeToString(deterministic=True))]
+
+
+@rule("SequenceLength")
+def length(q: Query) -> Sequence[Fact]:
+    return [Fact(TensorProto.INT64, ())]
+
+
+@rule("ConcatFromSequence")
+def concat(q: Query) -> Sequence[Fact]:
+    item = _held(q, _proto(q).sequence_type.elem_type)
+    if item.shape is None:
+        return [Fact(item.element)]
+    is_new = bool(q.integer("new_axis"))
+    axis = q.axis(0, len(item.shape) + is_new)
+    if axis is None:
+        return [Fact(item.element)]
+    return [Fact(item.element, (*item.shape[:axis], q.new_dim(), *item.shape[axis + (not is_new) :]))]

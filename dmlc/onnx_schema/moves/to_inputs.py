@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
-from dmlc.onnx_schema.moves.draft import Draft, Unmovable, count, int64, ints
-from dmlc.onnx_schema.moves.rows import Row, Step
+from dmlc.onnx_schema.moves.draft import Draft, Row, Step, Unmovable, count, int64, ints
 
 #: Element types that Pad and Clip took as long as their bounds and values were attributes.
 _FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE)

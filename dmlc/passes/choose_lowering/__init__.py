@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from dmlc.ir import Graph, Node
 from dmlc.ir.history import CLASSES
-from dmlc.ops.node_name import node_name
+from dmlc.ops.opaque import node_name
 from dmlc.passes.choose_lowering import reduce, search
 from dmlc.passes.choose_lowering.plan import UNCHANGED, Plan, Sizes, corners, ends, plans_by_root, spanned
 from dmlc.passes.choose_lowering.price import Prices

@@ -12,8 +12,7 @@ from msgspec import Struct
 
 from dmlc.ir import Dim, Graph, Node, Operation, Shape, Value, dim_names
 from dmlc.ir.dim import evaluate
-from dmlc.ops.node_name import title_of
-from dmlc.ops.opaque import OPAQUE
+from dmlc.ops.opaque import OPAQUE, title_of
 from dmlc.passes.layouts import is_unit
 from dmlc.passes.lowering import Function, LoweredNode, NodeRule, lowers
 from dmlc.passes.manager import EXACT, PassContext

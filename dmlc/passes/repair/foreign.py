@@ -9,8 +9,7 @@ import numpy as np
 
 from dmlc.ir import FOREIGN, DType, ForeignType, Node, TensorType, Value, product
 from dmlc.ir.dtype import bool_, i64
-from dmlc.ops.node_name import title_of
-from dmlc.ops.opaque import attribute_of
+from dmlc.ops.opaque import attribute_of, title_of
 from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.lowering import KEEP, Lowered, lowers
 from dmlc.passes.manager import REASSOCIATES

@@ -12,9 +12,8 @@ from dmlc.ir.dtype import f16, f32
 from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.ops.binary import ADD, DIV, MUL, POW, SUB
 from dmlc.ops.elementwise import ERF, GELU, NEG, TANH, GeluAttributes
-from dmlc.ops.node_name import title_of
 from dmlc.ops.normalize import LAYER_NORM, LP_NORM, LpNormAttributes, NormAttributes
-from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque, title_of
 from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.lowering import KEEP, Lowered, NodeRule, lowers
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext

@@ -12,7 +12,7 @@ from onnx import parser
 
 import dmlc
 from dmlc.codegen.onnx.annotations import read_annotations
-from dmlc.codegen.onnx.initializers import ROLES
+from dmlc.codegen.onnx.names import ROLES
 from dmlc.diagnostics import Source
 from tests.rows import each_row
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from dmlc.api.arguments import checked_argument
 from dmlc.api.chosen_target import chosen_target
 from dmlc.api.measured_file import checked_probe
-from dmlc.diagnostics import Diagnostic, did_you_mean, fail
+from dmlc.diagnostics import Diagnostic, did_you_mean, fail, option
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.diagnostics.given import integer_of
 from dmlc.diagnostics.limits import Limits
@@ -101,13 +101,18 @@ def _check_together(options: Options) -> None:
     """Raises ``DmlcError`` E0556 (exit code 2) for options that contradict each other or the target."""
     message = help = ""
     if options.exact and set(options.allow) - {EXACT}:
-        message = f"exact and allow={', '.join(options.allow)} contradict each other"
+        allowed = ", ".join(options.allow)
+        given = option(f"--exact and --allow {allowed}", f"exact and allow={allowed}")
+        message, help = f"{given} contradict each other", "give one of them"
     elif options.accumulate and REASSOCIATES not in options.allowed:
-        message = "exact and accumulate=f32 contradict each other: results are rounded at other places"
+        given = option("--exact and --accumulate f32", "exact and accumulate=f32")
+        message, help = f"{given} contradict each other: results are rounded elsewhere", "give one of them"
     elif options.fuse and (options.target.provider is None or not options.target.own_schemas):
-        message = f"target {options.target.name} has no operator for attention: fuse=attention is for DirectML"
+        message = f"target {options.target.name} has no operator for attention"
+        help = f"leave out {option('--fuse attention', 'fuse=attention')}: it is for target directml"
     elif options.tune_seconds != OPTIONS["tune_seconds"].default and not options.tune:
-        message, help = "tune_seconds is the time that tune takes, which is not asked for", "add --tune, or tune=True"
+        message = f"{option('--tune-seconds', 'tune_seconds')} is the time that tune takes, which is not asked for"
+        help = f"add {option('--tune', 'tune=True')}"
     elif options.probed is not None and options.probed.provider != options.target.backend:
         message = f"probed has rows of {options.probed.provider}, and target {options.target.name} runs elsewhere"
     if message:

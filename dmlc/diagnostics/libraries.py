@@ -48,7 +48,9 @@ def require(name: str) -> Any:
     except BaseException as error:  # a library's code may raise anything, Rust's panics and SystemExit included
         code, instead = (NO_RUNTIME, ", or run on --backend numpy") if name == _RUNTIME else (NO_LIBRARY, "")
         help = f"pip install --force-reinstall {package_to_install(name)}{instead}; dmlc doctor shows what is installed"
-        raise fail(code, f"{name} cannot be loaded: {one_line(error)}", help=help) from error
+        is_missing = isinstance(error, ModuleNotFoundError) and error.name == name
+        why = "is not installed, or Python does not find it" if is_missing else f"cannot be loaded: {one_line(error)}"
+        raise fail(code, f"{name} {why}", help=help) from error
     return module
 
 

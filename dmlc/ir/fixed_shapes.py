@@ -148,7 +148,7 @@ class _FixedAxis(Struct, frozen=True):
 
     def _with(self, size: int) -> str:
         open_shape = (*self.shape[: self.axis], None, *self.shape[self.axis + 1 :])
-        return f"write {size} there, or leave it open: {shape_option(self.input, open_shape)}"
+        return f"write {size} there, or keep it dynamic: {shape_option(self.input, open_shape)}"
 
 
 class _BoundDims(Struct):
@@ -207,7 +207,7 @@ def _axes(inputs: Mapping[str, DeclaredInput], name: str, shape: FixedShape) -> 
         if source.default is not None and source.default[axis] != given:
             message = f"{shape_text(name, shape)} gives axis {axis} the size {given}"
             message += f", and the default of {name} has {source.default[axis]} there"
-            help = f"a default stays in the model: write its size, or leave it open with {option('_', 'None')}"
+            help = f"a default stays in the model: write its size, or keep it dynamic by {option('_', 'None')}"
             raise fail(codes.SHAPE_DOES_NOT_FIT, message, *source.labels, help=help)
         size = None if declared is None else declared[axis]
         if size is not None:

@@ -16,7 +16,7 @@ from dmlc.inference.model_facts import GraphFacts, facts_of_model
 from dmlc.inference.open_sizes import open_inputs
 from dmlc.ir import Dim, TensorType
 from dmlc.onnx_schema.domains import imported_versions, operator_of, plain_domain
-from dmlc.onnx_schema.metadata import model_facts
+from dmlc.onnx_schema.metadata import model_facts, open_dims
 from dmlc.onnx_schema.nested import graphs_of, holds_graphs
 from dmlc.placement.costs import node_bytes, node_dispatches, total
 from dmlc.placement.faults import surroundings
@@ -40,8 +40,8 @@ class Placement(Shown, Struct):
     """The report on a model, and the name of the ``device``. ``level`` is the first feature level of DirectML that
     suffices for what the tables know, ``feature_level`` the one that is there; None for another device.
 
-    ``named`` are the open dims that inputs declare, ``shapes`` the inputs with an open rank or an open size without a
-    name.
+    ``named`` are the open dims that inputs declare, ``dims`` those whose name the user knows, ``shapes`` the inputs
+    with an open rank or an open size without a name.
     ``transfers`` are the copies between CPU and GPU inside the model; ``possible_transfers`` counts the values that a
     node writes or reads of which it is not known where it runs.
     """
@@ -53,14 +53,10 @@ class Placement(Shown, Struct):
     partitions: int
     level: str | None
     named: frozenset[str] = frozenset()
+    dims: list[str] = field(default_factory=list)
     shapes: list[str] = field(default_factory=list)
     transfers: list[Transfer] = field(default_factory=list)
     possible_transfers: int = 0
-
-    @property
-    def dims(self) -> list[str]:
-        """The open dims whose name the user knows."""
-        return told_names(self.named)
 
     def count(self, where: str) -> int:
         return sum(node.where == where for node in self.nodes)
@@ -137,8 +133,10 @@ def placement(
     most = max(levels, key=level_key) if level else None
     shapes = open_inputs(info for info in model.graph.input if info.name in known.facts.inputs)
     out = Placement(capabilities.device, opsets.get("", 0), level, work.nodes, work.partitions, most)
-    copies, possible = transfers(placed, size_options(told_names(known.named), shapes))
-    return replace(out, named=known.named, shapes=shapes, transfers=copies, possible_transfers=possible)
+    declared = open_dims(model.graph.input)  # tf2onnx calls a batch unk__5
+    dims = sorted({*told_names(known.named), *(known.named & declared)})
+    copies, possible = transfers(placed, size_options(dims, shapes))
+    return replace(out, named=known.named, dims=dims, shapes=shapes, transfers=copies, possible_transfers=possible)
 
 
 def _options(model: ModelProto, target: Target) -> Mapping[str, str]:

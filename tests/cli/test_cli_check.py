@@ -193,6 +193,14 @@ def test_the_next_commands_of_check_work_when_typed(run: Run) -> None:
     assert "next:" not in run("check", "good.onnx", "--bind", "N=2")[1]
 
 
+def test_a_size_that_tf2onnx_named_is_fixed_by_that_name(run: Run) -> None:
+    shape: list[str | int] = ["unk__5", 3]
+    save("tf", helper.make_node("Exp", ["x"], ["y"]), TensorProto.FLOAT, shape, shape, 18)
+    out = run("check", "tf.onnx")[1]
+    assert "unk__5 is dynamic\n" in out
+    assert "--bind unk__5=1\n            1 fused graph of 1 node, nothing on the CPU\n" in out
+
+
 def test_the_next_command_promises_that_i64_fits_the_device(run: Run) -> None:
     save("mask", helper.make_node("Mul", ["x", "x"], ["y"], name="t"), TensorProto.INT64, [2, 3], [2, 3], 21)
     for options, ends in (((), "-32768..32767"), (("--input", "x=x.npy"), "-2..3")):

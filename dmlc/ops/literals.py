@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from dmlc.diagnostics import Help, writing
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import Array, DType, OpError, Place
 from dmlc.ir.dtype import f32, f64, i32, i64, u64
@@ -45,11 +46,7 @@ def beside_help(
 
     Where ``other`` is empty, the user's expression is not known.
     """
-    if isinstance(literal, bool):
-        return f"write {int(literal)}"
-    wider = [d for d in (i32, i64, u64) if d.bits > dtype.bits or d.bits == 64]
-    wider = [f32, f64] if dtype.is_float or isinstance(literal, float) else [*wider, f32, f64]
-    to = next((d for d in wider if d in allowed and not _misfit(literal, d)), None)
+    to = None if _as_truth(literal, dtype) else _wider(literal, dtype, allowed)
     if to is None:
         return ""
     if not other:
@@ -76,7 +73,7 @@ def literal_array(literal: Literal, dtype: DType, at: Place) -> Array:
             f"{show(literal)} does not fit {dtype.name}: {problem}",
             at=at,
             under=problem,
-            help=integer_help(literal) if dtype.is_integer else "",
+            help=_misfit_help(literal, dtype),
         )
     with np.errstate(over="ignore"):
         if dtype.is_integer:
@@ -92,6 +89,28 @@ def attribute_array(number: Literal, dtype: DType, at: Place) -> Array:
     if dtype.kind == "bool" and number in (0, 1):
         number = bool(number)
     return literal_array(number, dtype, at)
+
+
+def _misfit_help(literal: Literal, dtype: DType) -> Help:
+    truth = _as_truth(literal, dtype)
+    if truth:
+        return writing(truth)
+    to = _wider(literal, dtype)
+    return (integer_help(literal) if dtype.is_integer else "") or ("" if to is None else f"{to.name} holds it")
+
+
+def _as_truth(literal: Literal, dtype: DType) -> str:
+    """The number of a truth value where a number is needed, and the other way round; empty for all else."""
+    if isinstance(literal, bool):
+        return str(int(literal))
+    return show(bool(literal)) if dtype.kind == "bool" and literal in (0, 1) else ""
+
+
+def _wider(literal: Literal, dtype: DType, allowed: Sequence[DType] = (i32, i64, u64, f32, f64)) -> DType | None:
+    """The dtype that holds the number, and most of what ``dtype`` holds; None where no allowed one does."""
+    wider = [d for d in (i32, i64, u64) if d.bits > dtype.bits or d.bits == 64]
+    wider = [f32, f64] if dtype.is_float or isinstance(literal, float) else [*wider, f32, f64]
+    return next((d for d in wider if d in allowed and not _misfit(literal, d)), None)
 
 
 def _misfit(literal: Literal, dtype: DType) -> str:

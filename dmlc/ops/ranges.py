@@ -139,7 +139,10 @@ def promise(graph: Graph, ranges: Mapping[str, tuple[Any, Any]]) -> None:
                 raise OpError(codes.WRONG_RANGE, f"input {name} is not a tensor of numbers")
             found = range_of(value.type.dtype, low, high)
             before = graph.ranges.get(name, found)
-            graph.ranges[name] = range_of(value.type.dtype, max(found[0], before[0]), min(found[1], before[1]))
+            low, high = max(found[0], before[0]), min(found[1], before[1])
+            if low > high:
+                raise OpError(codes.WRONG_RANGE, f"no number keeps {range_text(found)} and {range_text(before)} too")
+            graph.ranges[name] = low, high
         except OpError as error:
             raise fail(error.code, f"the range of {name}: {error.message}", *labels, help=str(error.help)) from None
 

@@ -166,6 +166,8 @@ def test_mistakes_name_the_python_line(folder: Path) -> None:
     inside = error_of(lambda: dmlc.std.variance(x, axes=7))
     assert inside.source_name == "std/variance.dml"
     assert inside.labels[-1].span.source.name == __file__
+    of_integers = error_of(lambda: dmlc.std.variance(x.astype("i32"), axes=0))
+    assert (of_integers.help, of_integers.fix) == ("dmlc ops --std variance shows what it takes", None)
     assert error_of(lambda: dmlc.function(folder / "blocks.dml", "broken")(x)).code.id == "E0214"
 
 

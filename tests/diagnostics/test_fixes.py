@@ -198,6 +198,7 @@ UNSAFE = [
     ("y = x * (m - m)", "y = x * ((m as f32) - (m as f32))"),
     ("y = x & x", "y = (x as bool) & (x as bool)"),
     ("y = x & m", "y = (x as bool) & m"),
+    ("y = m | 1", "y = m | true"),
     ("y = n ** -1", "y = (n as f32) ** -1"),
     ("y = where(m, -1, 0)", "y = where(m, -1 as f32, 0)"),
     ("y = softmax(x, axes=[7])", "y = softmax(x, axes=[1])"),

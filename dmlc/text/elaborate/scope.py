@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from dmlc.ops import OPERATIONS
 from dmlc.ops.attributes import WordKind, attribute_specs
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.model_call import CallableModel
+from dmlc.text.standard_library import std_blocks
 from dmlc.text.syntax import tree
 
 
@@ -93,7 +95,7 @@ class Problems(Struct):
     advice: list[Diagnostic] = field(default_factory=list)
 
     def add(self, error: DmlcError) -> None:
-        self.found.extend(error.diagnostics)
+        self.found.extend(map(_of_caller, error.diagnostics))
 
     def check_once(self, names: Iterable[tree.Name], message: str) -> None:
         """Note E0204 for each name that is there twice; ``message`` has ``{}`` for it."""
@@ -103,6 +105,16 @@ class Problems(Struct):
             if first is not name.span:
                 labels, help = (Label(name.span, "again"), Label(first, "first here")), "call one of them otherwise"
                 self.found.append(Diagnostic(codes.NAME_TWICE, message.format(name.text), labels, help))
+
+
+def _of_caller(diagnostic: Diagnostic) -> Diagnostic:
+    """The diagnostic with a help for the caller where its own is to change a block of the standard library."""
+    folder, _, name = diagnostic.source_name.partition("/")
+    if diagnostic.fix is None or folder != "std" or name.removesuffix(".dml") not in std_blocks():
+        return diagnostic
+    return dataclasses.replace(
+        diagnostic, help=f"dmlc ops --std {name.removesuffix('.dml')} shows what it takes", fix=None
+    )
 
 
 class Unfolding(Struct):

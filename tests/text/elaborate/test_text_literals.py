@@ -203,7 +203,7 @@ def test_a_name_may_stand_for_a_number_or_a_list() -> None:
         ("x + 1.5 * argmax(x)", "E0311", "cast the tensor: 1.5 * (argmax(x) as f32)", "x + 1.5 * (argmax(x) as f32)"),
         ("k + 3_000_000_000", "E0311", "cast the tensor: (k as i64) + 3000000000", "(k as i64) + 3000000000"),
         ("1e39 - abs(x)", "E0311", "cast the tensor: 1e+39 - (abs(x) as f64)", "1e+39 - (abs(x) as f64)"),
-        ("(x > 0) | 1", "E0311", "cast the tensor: ((x > 0) as i32) | 1", "((x > 0) as i32) | 1"),
+        ("(x > 0) | 2", "E0311", "cast the tensor: ((x > 0) as i32) | 2", "((x > 0) as i32) | 2"),
         ("where(x > 0, nan, k)", "E0311", "cast the tensor: (k as f32)", "where(x > 0, nan, (k as f32))"),
         ("exp(x) + relu(k)", "E0310", "cast one of them, such as (relu(k) as f32)", "exp(x) + (relu(k) as f32)"),
         ("exp(x) + (k + k)", "E0310", "cast one of them, such as ((k + k) as f32)", "exp(x) + ((k + k) as f32)"),

@@ -27,7 +27,7 @@ def _shared_arena() -> None:
 
 
 def form_of(model: ModelProto) -> tuple[object, ...]:
-    """What is equal for models whose nodes, attributes and constants are the same, whatever their names."""
+    """A text that models have in common if their nodes, attributes and constants are the same, whatever their names."""
     numbers: dict[str, object] = {
         tensor.name: (tensor.data_type, *tensor.dims, numpy_helper.to_array(tensor).tobytes())
         for tensor in model.graph.initializer

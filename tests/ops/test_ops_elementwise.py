@@ -78,7 +78,7 @@ def test_f16_is_computed_in_f32_and_rounded_once() -> None:
 def test_silu_of_a_large_number_below_0_is_no_zero() -> None:
     x = np.array([-99, -100], np.float32)
     expected = (x * np.exp(x.astype(np.float64))).astype(np.float32)
-    np.testing.assert_allclose(run(OPERATIONS["silu"], x), expected, rtol=0.05)  # of numbers without a leading 1
+    np.testing.assert_allclose(run(OPERATIONS["silu"], x), expected, rtol=0.05)  # subnormal numbers have few bits
 
 
 def test_round_halves_to_even() -> None:

@@ -1,7 +1,8 @@
-"""Time a program or a model node by node on ONNX Runtime, with what the placement report and the dispatch model say.
+"""Time a program or a model node by node on ONNX Runtime, and show where each node was expected to run.
 
-Dynamic sizes are fixed to the sizes of the data. A node is timed within the model, from its profile, which on DirectML
-is what handing its work to the device takes, and by itself, until the device is done.
+Dynamic sizes are fixed to the sizes of the data. Each node has two times. One is from the profile of the whole model;
+on DirectML it ends when the node's work is given to the device. The other is of the node alone, until the device is
+done.
 """
 
 from __future__ import annotations

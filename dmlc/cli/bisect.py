@@ -1,8 +1,9 @@
-"""Find the node with which a fault comes in, by cutting the model in two.
+"""Find the first node that makes a model wrong, by cutting the model in two.
 
-Parts of the model run on a backend and are compared with another one, or a command checks them. A part has no outputs
-but the values at its cut, so that faults are found which vanish when a value inside a fused kernel becomes an output.
-The exit code is 0 where a node was found, 1 where the fault does not show or skipped models leave several nodes.
+A part of the model runs on a backend and is compared with the same part elsewhere, or a command checks it. Only the
+values at the cut become outputs. So a fault inside a fused kernel, which vanishes when an inner value becomes an
+output, is found too. The exit code is 0 if a node was found, 1 if the fault does not show or skipped models leave
+several nodes.
 """
 
 from __future__ import annotations

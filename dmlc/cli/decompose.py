@@ -1,8 +1,8 @@
 """Write fused operators of a model in primitive ones: the reverse of fusion, for drivers that get a fused one wrong.
 
-SRC is an .onnx model, of which all else stays as it is, or a .dml program, which is compiled for --target first. OUT is
-an .onnx file; without -o it is SRC's name with .decomposed.onnx. ONNX Runtime may fuse the parts again
-unless its optimizations are off.
+SRC is an .onnx model, whose other nodes stay as they are, or a .dml program, which is compiled for --target first. OUT
+is an .onnx file; without -o it is SRC's name with .decomposed.onnx. ONNX Runtime may fuse the parts again unless its
+optimizations are off.
 """
 
 from __future__ import annotations

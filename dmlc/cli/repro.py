@@ -2,7 +2,7 @@
 
 A is the model with the fault. It is compared with another model or program, with itself on another backend, or a
 command checks it. The bundle has all that a report needs. Nodes are dropped, sizes are cut down, and weights and inputs
-are replaced by seeded numbers, wherever the fault stays. Where it does not show, nothing is written (exit code 1).
+are replaced by seeded numbers, as long as the fault stays. If it does not show, nothing is written (exit code 1).
 """
 
 from __future__ import annotations

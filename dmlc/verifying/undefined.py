@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
@@ -102,7 +102,7 @@ class UndefinedElements:
 
     def fill(self, array: Array, choice: int, *, mixed: bool = False) -> None:
         """Put other numbers there; ``mixed`` takes a number of another choice at each place."""
-        fills = self.fills or self._integers()
+        fills = self.fills or self.integers()
         with np.errstate(all="ignore"):
             if not mixed:
                 array[self.places] = np.asarray(fills[choice % len(fills)]).astype(array.dtype)
@@ -114,7 +114,7 @@ class UndefinedElements:
                 numbers[here] = np.broadcast_to(other, numbers.shape)[here].astype(array.dtype)
             array[self.places] = numbers
 
-    def _integers(self) -> tuple[Any, ...]:
+    def integers(self) -> tuple[Any, ...]:
         """The computed ones, the lowest, the largest, 0, 1, one whose square is large, different ones, those of the
         defined elements.
 
@@ -223,12 +223,13 @@ def _selected_casts(step: TraceStep, cast: set[str]) -> Iterator[UndefinedElemen
 
 
 def divisions_by_zero(step: TraceStep) -> Iterator[UndefinedElements]:
-    """The quotients of integers divided by zero."""
+    """The quotients of integers divided by zero: some ways divide by 1 there."""
     numbers, made = step.integers(), next(iter(step.results), None)
     if step.op in _INTEGER_QUOTIENTS and len(numbers) == 2 and made is not None and made.dtype.kind in "iu":
-        places = _spread_to(made, numbers[1] == 0)
-        if places is not None:
-            yield from _undefined(step, 0, places, "an integer is divided by zero")
+        places, whole = (_spread_to(made, x) for x in (numbers[1] == 0, numbers[0]))
+        if places is not None and whole is not None:
+            for one in _undefined(step, 0, places, "an integer is divided by zero"):
+                yield replace(one, fills=(whole[one.places], *one.integers()))
 
 
 def selects_nan(step: TraceStep) -> bool:

@@ -266,7 +266,7 @@ def _counterpart(graph: NodeGraph, other: SideSource, options: CompileOptions) -
     try:
         return ModelCounterpart(graph, *_model_of(other, "reference", options, as_written=True))
     except (NotRunnable, NoEvidence) as error:
-        cause = getattr(error, "diagnostic", None)  # what to install, where ONNX Runtime is missing
+        cause = getattr(error, "diagnostic", None)  # says what to install if ONNX Runtime is missing
         help = cause.help if cause is not None else ""
         raise fail(NOT_VERIFIED, f"the models cannot be compared: {error}", help=help) from None
 

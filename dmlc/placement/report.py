@@ -247,7 +247,7 @@ class _PlacementRun(Struct):
         for row in self.nodes[first:]:
             if row.partition in numbers:
                 row.partition = numbers[row.partition]
-        self.partitions = fused.total
+        self.partitions += len(set(numbers.values()))
         return placed
 
     def _row(self, node: NodeProto, name: str, scope: ValueScope) -> tuple[NodePlacement, Looked]:

@@ -234,7 +234,3 @@ class Partitions(Struct):
         roots = sorted({self._root(number) for number in range(len(self._parents))})
         place = {root: self.first + index for index, root in enumerate(roots)}
         return {-1 - number: place[self._root(number)] for number in range(len(self._parents))}
-
-    @property
-    def total(self) -> int:
-        return self.first + len({self._root(number) for number in range(len(self._parents))})

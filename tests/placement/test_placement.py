@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
 
 from dmlc.placement.report import Placement, placement
 from dmlc.targets import load_target, target_names
@@ -175,6 +175,14 @@ def test_disconnected_pieces_are_apart() -> None:
     nodes = [helper.make_node("ReduceMax", ["x"], ["a"]), helper.make_node("ReduceMin", ["x"], ["b"])]
     found = report(model(nodes, {"x": (F32, [2])}, {"a": (F32, [1]), "b": (F32, [1])}))
     assert found.partitions == 2
+
+
+def test_fused_graphs_of_branches_are_counted() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (bool c, float[4] x) => (float[4] y) {
+    y = If(c)<then_branch = t () => (float[4] a) { n = Neg(x) a = Exp(n) },
+    else_branch = e () => (float[4] b) { m = Abs(x) b = Exp(m) }> }"""
+    found = report(parser.parse_model(text))
+    assert (found.partitions, [node.partition for node in found.nodes]) == (2, [None, 0, 0, 1, 1])
 
 
 def test_a_cpu_node_between_closes_the_graph_before_it() -> None:

@@ -50,9 +50,9 @@ def parser_of(limits: Limits = DEFAULTS) -> Any:
 
 
 def cache_file() -> str:
-    """The file in which Lark keeps the tables of the grammar, in the folder of the compiled form of this module.
+    """The file in which Lark keeps the tables of the grammar: the compiled form of ``tables.py``, which pip removes.
 
     Lark unpickles that file, which can run any code: who can write there can write this module too. It checks that the
     grammar and the versions of Lark and Python are the same, and builds the tables anew if it cannot read the file.
     """
-    return cache_from_source(__file__).removesuffix(".pyc") + ".tables"
+    return cache_from_source(str(Path(__file__).with_name("tables.py")), optimization="")

@@ -20,7 +20,7 @@ from dmlc.targets.capabilities import Capabilities
 
 def keep_look_alikes(emitter: Emitter) -> None:
     """Write what ``dmlc.placement.optimizer`` finds in a form that no transformer takes, and that computes the same."""
-    view = GraphView(emitter.nodes, emitter.output_names, emitter.fact_of, emitter.opset)
+    view = GraphView(emitter.nodes, emitter.output_names, emitter.fact_of, is_inner=not emitter.is_outermost)
     capabilities = Capabilities(emitter.target, emitter.opset)
     lacks_sum = capabilities.has_provider and capabilities.kernel("Sum") is None
     found = look_alikes(view)
@@ -70,16 +70,21 @@ def _give(emitter: Emitter, cure: Given) -> None:
 
 
 def _copy(emitter: Emitter, index: int, cure: Copied, *, lacks_sum: bool) -> None:
-    """Sum with -0 leaves every float as it is, -0 and NaN too; so does a choice between a value and itself."""
+    """Sum with -0 leaves every float as it is, -0 and NaN too; so does a choice that is always of the value.
+
+    The choice is between the value and a scalar: TransposeOptimizer would move a transpose behind a choice of two
+    transposed values. Integers, which have fewer kernels, are the maximum of themselves.
+    """
     node, name = emitter.nodes[index], cure.value
     dtype = DTYPE_OF.get(emitter.fact_of(name).element)
     kept = emitter.rename_result(node, name)
-    copy = NodeProto(op_type="Max", input=[kept, kept], output=[name])
-    if dtype is not None and dtype.is_float and lacks_sum:
-        copy.op_type = "Where"
-        copy.input.insert(0, emitter.scalar(True, bool_))
-    elif dtype is not None and dtype.is_float:
-        copy.op_type, copy.input[1] = "Sum", emitter.scalar(-0.0, dtype)
+    if dtype is not None and dtype.is_float and not lacks_sum:
+        copy = NodeProto(op_type="Sum", input=[kept, emitter.scalar(-0.0, dtype)], output=[name])
+    elif dtype is None or (dtype.is_integer and emitter.opset >= 12):  # Max takes floats only below
+        copy = NodeProto(op_type="Max", input=[kept, kept], output=[name])
+    else:
+        choice = [emitter.scalar(True, bool_), kept, emitter.scalar(0, dtype)]
+        copy = NodeProto(op_type="Where", input=choice, output=[name])
     copy.name = emitter.node_names.new(f"{node.name or name}/{copy.op_type}")
     emitter.nodes.insert(index + 1, copy)
 

@@ -13,7 +13,6 @@ from onnx import ModelProto
 from dmlc import __version__
 from dmlc.codegen.artifact import Artifact, signature_of
 from dmlc.codegen.onnx.annotations import ir_version_of
-from dmlc.codegen.onnx.apart import apart, may_divide_one
 from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.codegen.onnx.look_alikes import keep_fused_results, keep_look_alikes
 from dmlc.codegen.onnx.named_axes import names_axes
@@ -98,12 +97,11 @@ def emit_nodes(emitter: Emitter, watch: RoundingWatch) -> None:
             continue
         if emitter.reuse(node):
             continue
-        keeps_apart = may_divide_one(emitter, node)
-        is_rewritten = keeps_apart or _is_rewritten(emitter, node)
+        is_rewritten = _is_rewritten(emitter, node)
         if node.origin is None or is_rewritten or not _pass_on()(emitter, node, inside):
             if node.origin is None or not is_rewritten:
                 _check_rank(node, emitter.target)
-            _lower(emitter, node, watch, keeps_apart=keeps_apart)
+            _lower(emitter, node, watch)
         for value in node.results:
             if emitter.is_written(value):
                 emitter.hold(value)
@@ -122,7 +120,7 @@ def _pass_on() -> Callable[[Emitter, Node, Callable[[Emitter], None]], bool]:
     return pass_on
 
 
-def _lower(emitter: Emitter, node: Node, watch: RoundingWatch, *, keeps_apart: bool) -> None:
+def _lower(emitter: Emitter, node: Node, watch: RoundingWatch) -> None:
     lowering = lowering_of(node.op)
     if lowering is None:
         raise fail(INTERNAL, f"{node.op.name} has no ONNX lowering", *_labels(node), exit_code=3)
@@ -130,10 +128,7 @@ def _lower(emitter: Emitter, node: Node, watch: RoundingWatch, *, keeps_apart: b
     if emitter.target.native_f16:
         watch.visit(node, emitter.base)
     out = lowering(emitter, node)
-    results = (out,) if isinstance(out, str) else out
-    if keeps_apart:
-        results = [apart(emitter, results[0], node.operand(0).type.dtype)]
-    emitter.finish(node, results)
+    emitter.finish(node, (out,) if isinstance(out, str) else out)
 
 
 def _labels(node: Node) -> list[Label]:

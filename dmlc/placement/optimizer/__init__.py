@@ -11,15 +11,16 @@ from dmlc.diagnostics import Diagnostic
 from dmlc.diagnostics.catalogue.advice import OPTIMIZER
 from dmlc.inference.fact import NOTHING
 from dmlc.inference.model_facts import GraphFacts, facts_of_model
-from dmlc.onnx_schema.domains import imported_versions, operator_of, plain_domain
+from dmlc.onnx_schema.domains import operator_of, plain_domain
 from dmlc.onnx_schema.nested import all_nodes, graphs_of
-from dmlc.placement.optimizer import norms, pairs
+from dmlc.placement.optimizer import norms, pairs, quotients
 from dmlc.placement.optimizer.view import GraphView, LookAlike
 
 _Finder: TypeAlias = "Callable[[GraphView], Iterator[LookAlike]]"
 #: Each finder, and the operators without which a graph has nothing for it.
 _FINDERS: tuple[tuple[Set[str], _Finder], ...] = (
     (norms.OPERATORS, norms.find),
+    (frozenset(("Div",)), quotients.find),
     (frozenset(("Relu", "Clip")), pairs.relu_before_clip),
     (frozenset(("Slice",)), pairs.slice_without_axes),
     (frozenset(("Transpose",)), pairs.product_that_is_an_output),
@@ -51,12 +52,12 @@ def optimizer_changes(model: ModelProto) -> list[Diagnostic]:
     if not any(operators <= there for operators, _ in _FINDERS):
         return []
     known = facts_of_model(model)
-    opset = imported_versions(model.opset_import).get("", 0)
-    return list(_of_graph(known.graph, known.facts, opset, ""))
+    return list(_of_graph(known.graph, known.facts, ""))
 
 
-def _of_graph(graph: GraphProto, facts: GraphFacts, opset: int, path: str) -> Iterator[Diagnostic]:
-    view = GraphView(graph.node, [info.name for info in graph.output], lambda n: facts.of.get(n, NOTHING), opset)
+def _of_graph(graph: GraphProto, facts: GraphFacts, path: str) -> Iterator[Diagnostic]:
+    outputs = [info.name for info in graph.output]
+    view = GraphView(graph.node, outputs, lambda n: facts.of.get(n, NOTHING), is_inner=bool(path))
     for found in look_alikes(view):
         if found.is_taken:
             node = graph.node[found.node]
@@ -69,4 +70,4 @@ def _of_graph(graph: GraphProto, facts: GraphFacts, opset: int, path: str) -> It
     for index, inner in facts.inner.items():
         node = graph.node[index]
         for body, body_facts in zip(graphs_of(node), inner, strict=True):
-            yield from _of_graph(body, body_facts, opset, f"{path}{node.name or index}/")
+            yield from _of_graph(body, body_facts, f"{path}{node.name or index}/")

@@ -23,8 +23,8 @@ class Summed(Struct, frozen=True):
 class Copied(Struct, frozen=True):
     """A cure: every reader of ``value``, and the output of that name, has a copy of it.
 
-    It is a sum with -0 or a choice between the value and itself, and for integers the maximum of the value with
-    itself: no transformer removes them.
+    It is a sum with -0, a choice that is always of the value, or the maximum of the value with itself: no transformer
+    removes them.
     """
 
     value: str
@@ -61,15 +61,15 @@ class LookAlike(Struct, frozen=True):
 
 class GraphView:
     """The nodes of one graph. ``fact_of`` knows the types and the constants; ``outputs`` are the names of the graph's
-    outputs, whose nodes no transformer removes."""
+    outputs, whose nodes no transformer removes. ``is_inner`` for a graph inside a node."""
 
     def __init__(
-        self, nodes: Sequence[NodeProto], outputs: Collection[str], fact_of: Callable[[str], Fact], opset: int
+        self, nodes: Sequence[NodeProto], outputs: Collection[str], fact_of: Callable[[str], Fact], *, is_inner: bool
     ) -> None:
         self.nodes = nodes
         self.outputs: frozenset[str] = frozenset(outputs)
         self.fact_of = fact_of
-        self.opset = opset
+        self.is_inner = is_inner
         self.by_operator: dict[str, list[int]] = {}
         for index, node in enumerate(nodes):
             if not plain_domain(node.domain):

@@ -14,8 +14,13 @@ from dmlc.importers.types import simpler, type_of
 from dmlc.inference import Fact, counts_elements, protos
 from dmlc.inference.claimed import claimed_types
 from dmlc.inference.joins import GraphsInside, differ
-from dmlc.ir import UNKNOWN, Dim, DimExpr, ForeignType, Region, TensorType, dim_names
+from dmlc.ir import UNKNOWN, Dim, DimExpr, ForeignType, Graph, Region, TensorType, Value, dim_names
+from dmlc.ir.dtype import i32, i64
 from dmlc.onnx_schema.types import type_proto
+from dmlc.ops.opaque import is_opaque
+
+#: A number is followed back over this many values before it counts as one that depends on data.
+_MOST_VALUES = 256
 
 
 def result_types(
@@ -51,12 +56,15 @@ def result_types(
 def _new_sizes(reading: Reading, own: Sequence[TensorType], *, by_data: bool) -> Callable[[], Dim]:
     """Return what makes the dims of sizes that only this node provides; those of ``own`` are made already.
 
-    They depend on data (``by_data``) if the node counts elements, if a size of an operand depends on data, or if the
-    node holds graphs: a condition decides which of them runs, or how often."""
+    They depend on data (``by_data``) if the node counts elements, if a size of an operand depends on data, if an
+    operand that may be sizes counts elements, or if the node holds graphs: a condition decides which of them runs, or
+    how often.
+    """
     scope = reading.scope
     operands = [value for value in reading.inputs if value is not None]
     by_data = by_data or counts_elements(reading.domain, reading.op_type)
     by_data = by_data or any(scope.types.is_by_data(size) for value in operands for size in value.shape)
+    by_data = by_data or (any(map(_open_sizes, own)) and any(_counts(reading.graph, v) for v in operands))
     if not by_data:
         return scope.new_dim
     known = {name for value in operands for size in value.shape for name in dim_names(size)}
@@ -68,6 +76,30 @@ def _new_sizes(reading: Reading, own: Sequence[TensorType], *, by_data: bool) ->
         return dim
 
     return new_dim
+
+
+def _counts(graph: Graph, value: Value) -> bool:
+    """Return whether numbers that may be sizes depend on the elements of an input.
+
+    Shapes, and sizes that are fed, are what exporters mean by a declared size.
+    """
+    if not _may_be_sizes(value):
+        return False
+    pending, seen = [value], {value}
+    while pending and len(seen) <= _MOST_VALUES:
+        found = pending.pop()
+        if found.producer is None and found in graph.inputs and not _may_be_sizes(found):
+            return True
+        if found.producer is None or is_opaque(found.producer, "Shape") or is_opaque(found.producer, "Size"):
+            continue
+        new = {operand for operand in found.producer.operands if operand is not None} - seen
+        seen |= new
+        pending += new
+    return bool(pending)
+
+
+def _may_be_sizes(value: Value) -> bool:
+    return value.type.dtype in (i32, i64) and not isinstance(value.type, ForeignType) and value.type.rank <= 1
 
 
 def _graphs_inside(reading: Reading, regions: Sequence[Region]) -> GraphsInside:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 from dmlc.diagnostics.counted import counted
-from dmlc.onnx_schema.domains import plain_domain
+from dmlc.onnx_schema.domains import imported_versions, plain_domain
 from dmlc.onnx_schema.nested import all_graphs, all_nodes
+from dmlc.onnx_schema.schemas import later_versions
 from dmlc.runtime.hosts import WORKER
 from dmlc.runtime.runnable import NoEvidence, RunFailed
 
@@ -81,7 +82,7 @@ def _looked_at(model: ModelProto) -> LoadResult:
     unknown: list[tuple[str, str]] = []
     while True:
         text = _refusal(model)
-        operator = _unknown_operator(text)
+        operator = _unknown_operator(model, text)
         if operator is None or operator in unknown or len(unknown) == _MOST_UNKNOWN:
             break
         unknown.append(operator)
@@ -151,12 +152,16 @@ def _declare(graph: GraphProto, name: str, element_type: int, sizes: Collection[
 # --- operators that ONNX Runtime does not know
 
 
-def _unknown_operator(text: str) -> tuple[str, str] | None:
-    """Domain and name of the operator that a message says is not known."""
+def _unknown_operator(model: ModelProto, text: str) -> tuple[str, str] | None:
+    """Domain and name of the operator that a message says is not known; None for one of ONNX that came later than the
+    model's opset, which is a fault of the model."""
     for pattern in _UNKNOWN:
         found = pattern.search(text)
         if found is not None:
-            return _plain(found["domain"]), found["op"]
+            domain, op = _plain(found["domain"]), found["op"]
+            versions = later_versions(domain, op, 0)
+            is_later = versions and versions[0] > imported_versions(model.opset_import).get("", 0)
+            return None if is_later else (domain, op)
     return None
 
 
@@ -237,6 +242,7 @@ _PLAINER = (
      "its operand {1} cannot be {0}"),
     (re.compile(r"^Type \((.*)\) of output arg \((.*)\) of node \(.*\) does not match expected type \((.*)\)$"),
      "its result {1} is declared {0} and is {2}"),
+    (re.compile(r"^No Op registered for (\w+) with domain_version of (\d+)$"), "opset {1} has no {0}"),
     (re.compile(r"^Graph output \((.*)\) does not exist in the graph$"), "output {0} is made by no node"),
     (re.compile(r"^input (\d+) is marked single but has an empty string in the graph$"), "operand {0} is left out"),
 )  # fmt: skip

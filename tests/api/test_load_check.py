@@ -144,6 +144,12 @@ def test_nodes_beside_one_of_an_unknown_domain_are_checked() -> None:
     assert found.unchecked == "this ONNX Runtime does not know far.Off"
 
 
+def test_an_operator_of_a_later_opset_is_an_error() -> None:
+    """ONNX Runtime knows it, and says the same as of one that it does not know."""
+    found = dmlc.compile(model("y = HardSwish(x)", opset=13), target="cpu").load_check()
+    assert [error.message for error in found.errors] == ["node HardSwish y: opset 13 has no HardSwish"]
+
+
 def test_a_wrong_declaration_and_a_function_are_notes() -> None:
     """A model whose nodes are right: the compiled one declares other types, and has no functions."""
     declared = model("h = Relu(x) y = Exp(h)")

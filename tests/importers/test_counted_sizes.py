@@ -19,6 +19,8 @@ FEEDS = {
     "go": np.array(True),
     "n": np.array(2, np.int64),
 }
+#: Nodes that make r, the number of true elements of b.
+COUNT = "c = Cast <to = 7> (b) r = ReduceSum (c)"
 #: Nodes that make q, and the type that the model declares for it.
 COUNTS = {
     "Compress": ("q = Compress <axis = 0> (x, b)", "float[N, C] q"),
@@ -28,6 +30,10 @@ COUNTS = {
     "NonMaxSuppression": ("q = NonMaxSuppression (boxes, scores, most)", "int64[N, 3] q"),
     "node behind it": ("p = Compress <axis = 0> (x, b) q = Relu (p)", "float[N, C] q"),
     "window of it": ("p = Compress <axis = 0> (x, b) q = Slice (p, zero_i, most, zero_i)", "float[N, C] q"),
+    "window of a count": (f"{COUNT} q = Slice (x, zero_i, r, zero_i)", "float[N, C] q"),
+    "largest of a count": (f"{COUNT} v, q = TopK <axis = 0> (x, r)", "int64[N, C] q"),
+    "pads of a count": (f"{COUNT} p = Concat <axis = 0> (r, zero_i, zero_i, zero_i) q = Pad (x, p)", "float[N, C] q"),
+    "range of a count": (f"{COUNT} t = Squeeze (r) q = Range (first, t, step)", "int64[N] q"),
     "branch": (
         "q = If (go) <then_branch = t () => (float[K, C] r) { r = Compress <axis = 0> (x, b) }, "
         "else_branch = e () => (float[N, C] s) { s = Identity (x) }>",
@@ -46,7 +52,7 @@ COUNTS = {
 def test_size_that_data_decide_is_not_the_declared_one(target: dmlc.TargetName, count: str) -> None:
     nodes, declared = COUNTS[count]
     inputs = "float[N, C] x, bool[N] b, float[1, N, 4] boxes, float[1, 1, N] scores, int64[1] most, bool go, int64 n"
-    weights = "float zero = {0}, int64[1] minus = {-1}, int64[1] zero_i = {0}"
+    weights = "float zero = {0}, int64[1] minus = {-1}, int64[1] zero_i = {0}, int64 first = {0}, int64 step = {1}"
     text = f"{nodes} k = Shape (q) y = ConstantOfShape (k) s = Shape (x) z = ConstantOfShape (s)"
     outputs = "float[k0, k1] z"
     source = parser.parse_model(f"{HEAD} g ({inputs}) => ({outputs}) <{weights}, {declared}> {{ {text} }}")

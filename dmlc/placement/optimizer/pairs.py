@@ -12,6 +12,8 @@ from onnx import TensorProto
 from dmlc.placement.optimizer.view import Copied, Given, GraphView, LookAlike, Summed
 
 _SINGLE_OR_HALF = (TensorProto.FLOAT, TensorProto.FLOAT16)
+#: Operators behind a DequantizeLinear, or before a QuantizeLinear, that only move data.
+_MOVES = ("Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice", "MaxPool")
 #: Operators whose results are not negative.
 _NOT_NEGATIVE = ("Relu", "Sigmoid", "Abs", "Softmax", "Exp", "Softplus", "HardSigmoid")
 
@@ -81,6 +83,47 @@ def padded_pools(view: GraphView) -> Iterator[LookAlike]:
         if is_wide or (is_max and not is_positive) or (not is_max and view.attribute(pool, "ceil_mode", 0)):
             why = "zeros that are padded count, and padding of a pool does not"
             yield LookAlike("Pad_Fusion", "a pool that pads", pool, why, Copied(value))
+
+
+def named_axes(view: GraphView) -> Iterator[LookAlike]:
+    """TransposeOptimizer reorders pads, scales and sizes of the axes that a Pad or Resize names as if there were one
+    for each axis, where a transpose behind the node may cancel the one before it."""
+    for index in view.of("Pad", "Resize"):
+        value, is_pad = view.operand(index, 0), view.is_operator(index, "Pad")
+        if not (view.operand(index, 3) if is_pad else view.list_attribute(index, "axes")) or view.rank(value) is None:
+            continue
+        if view.maker(value, "Transpose") is not None and _meets_transpose(view, index):
+            why = f"the {'pads' if is_pad else 'scales or sizes'} are of the axes that it names"
+            node = view.nodes[index].op_type
+            yield LookAlike("TransposeOptimizer", f"{node} before the transpose", index, why, Copied(value))
+
+
+def _meets_transpose(view: GraphView, index: int) -> bool:
+    """Return whether the first Transpose behind a node is behind nodes that have one reader each."""
+    reader = view.only_reader(index)
+    while reader is not None and not view.is_operator(reader, "Transpose"):
+        reader = view.only_reader(reader)
+    return reader is not None
+
+
+def repeated_quantization(view: GraphView) -> Iterator[LookAlike]:
+    """QDQPropagationTransformer repeats a quantization behind a node that moves data: of uint8 where no zero point is
+    written, and of int32, which no QuantizeLinear makes."""
+    for index in view.of("DequantizeLinear"):
+        value, element, scale = (
+            view.nodes[index].output[0],
+            view.element(view.operand(index, 0)),
+            view.operand(index, 1),
+        )
+        is_whole = element == TensorProto.INT32
+        if element in (0, TensorProto.UINT8) or (view.operand(index, 2) and not is_whole) or view.number(scale) is None:
+            continue
+        for reader in view.readers(value, *_MOVES):
+            result = view.nodes[reader].output[0]
+            if result in view.outputs or result in view.users:
+                why = "the data is i32" if is_whole else "the zero point, 0, is not written"
+                yield LookAlike("QDQPropagationTransformer", "two quantizations", reader, why, Copied(value))
+                break
 
 
 def range_of_indices(view: GraphView) -> Iterator[LookAlike]:

@@ -134,12 +134,13 @@ def test_a_provider_without_sum_gets_other_nodes() -> None:
     assert {"Neg", "Sub"} <= {node.op_type for node in model.graph.node}
     assert_right(model, norm.feeds(), norm.expected(**norm.feeds()), TOLERANCE["float"])
     text = """<ir_version: 8, opset_import: ["" : 18]>
-g (float[3, 4] x, float[3] z) => (float[4] y) { t = Transpose (x) y = MatMul (t, z) }"""
+g (float[4, 4] x, float[4] z) => (float[4] y) { t = Transpose (x) y = MatMul (t, z) }"""
     program = dmlc.compile(parser.parse_model(text), target="webgpu")
     assert [node.op_type for node in program.to_onnx().graph.node] == ["Transpose", "Where", "MatMul"]
     assert program.placement().count("cpu") == 0
-    x, z = np.full((3, 4), -0.0, np.float32), np.ones(3, np.float32)
-    assert_right(program.to_onnx(), {"x": x, "z": z}, x.T @ z, 0)
+    for x in (np.full((4, 4), -0.0, np.float32), np.arange(16, dtype=np.float32).reshape(4, 4)):
+        z = np.ones(4, np.float32)
+        assert_right(program.to_onnx(), {"x": x, "z": z}, x.T @ z, 0)
 
 
 @pytest.mark.parametrize("rest", ["y = Mul(n, w)", "y = Mul(w, n)"])
@@ -286,3 +287,39 @@ g (float[3] x, bool t) => (float[3] y, float[3] d) <float s = {0.25}, uint8 z = 
         made = dmlc.compile(model, target=target).to_onnx()
         assert "DequantizeLinear" not in {node.op_type for node in made.graph.node if node.output[0] == "d"}, target
         assert_right(made, {"x": x, "t": np.array(True)}, np.array([-0.5, 0.25, 2]), 0)
+
+
+#: Nodes between the inputs and the result y, by the transformer that changes them.
+CHANGED = {
+    "DivMulFusion": "q = Div(one, i) y = Mul(j, q)",
+    "DivMulFusion.": "o = Identity(v) q = Div(r, u) y = Mul(o, q)",
+    "TransposeOptimizer": (
+        "t = Transpose<perm = [0, 2, 1]>(x) p = Pad(t, pads, , axes) y = Transpose<perm = [0, 2, 1]>(p)"
+    ),
+    "TransposeOptimizer.": (
+        "t = Transpose<perm = [0, 2, 1]>(x) p = Resize<axes = [1]>(t, , twice) a = Abs(p) "
+        "y = Transpose<perm = [0, 2, 1]>(a)"
+    ),
+    "QDQPropagationTransformer": "d = DequantizeLinear(b, s) y = Transpose<perm = [1, 0]>(d)",
+    "QDQPropagationTransformer.": "d = DequantizeLinear(w, s, z) y = Transpose<perm = [1, 0]>(d)",
+}
+KEPT = {
+    "another dividend": "q = Div(two, i) y = Mul(j, q)",
+    "all axes": "t = Transpose<perm = [0, 2, 1]>(x) p = Pad(t, all) y = Transpose<perm = [0, 2, 1]>(p)",
+    "no transpose behind": "t = Transpose<perm = [0, 2, 1]>(x) y = Pad(t, pads, , axes)",
+    "zero point": "d = DequantizeLinear(b, s, c) y = Transpose<perm = [1, 0]>(d)",
+    "plain product": "q = Div(r, u) y = Mul(v, q)",
+}
+
+
+@each_row("form", {**CHANGED, **KEPT})
+def test_check_names_the_transformer_that_changes_a_source(form: str) -> None:
+    inputs = "int64[n] i, int64[n] j, float[n] u, float[n] v, float[2, 3, 4] x, int8[2, 3] b, int32[2, 3] w"
+    weights = "int64 one = {1}, int64 two = {2}, float r = {1}, int64[2] pads = {1, 0}, int64[1] axes = {1}, "
+    weights += "int64[6] all = {0, 1, 0, 0, 0, 0}, float[1] twice = {2}, float s = {0.5}, int32 z = {0}, int8 c = {0}"
+    result = "int64" if "(j" in {**CHANGED, **KEPT}[form] else "float"
+    model = parser.parse_model(f"""<ir_version: 8, opset_import: ["" : 18]>
+g ({inputs}) => ({result}[] y) <{weights}> {{ {({**CHANGED, **KEPT})[form]} }}""")
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    found = [d.message for d in dmlc.check(model, target="cpu").diagnostics if "ONNX Runtime's" in d.message]
+    assert [text.split()[2] for text in found] == ([] if form in KEPT else [form.rstrip(".")])

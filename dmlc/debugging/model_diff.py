@@ -95,7 +95,8 @@ class ModelDiff(JsonRecord, Shown):
     def headline(self) -> str:
         """One line."""
         if self.equal:
-            return f"equal{f'; {self.renamed} values have other names' if self.renamed else ''}"
+            verb = "has another name" if self.renamed == 1 else "have other names"
+            return f"equal; {counted(self.renamed, 'value')} {verb}" if self.renamed else "equal"
         others = sum(line[0] in "-+" for line in self.text[2:]) - self.removed - self.added
         parts = [
             (counted(self.removed, "node") + " removed", self.removed),

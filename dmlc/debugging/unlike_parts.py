@@ -23,18 +23,37 @@ def unlike_parts(a: Inside, b: Inside, *, is_compiled: bool, shown_by: str) -> t
     """Notes on two ONNX models: constants of one name and type with other elements, nodes of one name and operator with
     other attributes, and operators that are there another number of times. None for anything else.
 
-    Operators are not counted in a ``b`` that ``is_compiled`` from ``a``. ``shown_by`` is the command that shows more.
+    If the operators are the same, in one order, names that A lacks are paired by position. Operators are not counted in
+    a ``b`` that ``is_compiled`` from ``a``. ``shown_by`` is the command that shows more.
     """
     if a.model is None or b.model is None:
         return ()
-    out = [*_weights(a.constants, b.constants), *_attributes(a.model, b.model)]
+    values, nodes = _renamed(a.model, b.model)
+    constants = {values.get(name, name): constant for name, constant in b.constants.items()}
+    out = [*_weights(a.constants, constants), *_attributes(a.model, b.model, nodes)]
     out += [] if is_compiled else _operators(a.model, b.model)
     return tuple(f"{note}; see: {shown_by}" if shown_by else note for note in out)
 
 
-def _attributes(a: ModelProto, b: ModelProto) -> Iterator[str]:
+def _renamed(a: ModelProto, b: ModelProto) -> tuple[dict[str, str], dict[str, str]]:
+    """A's names of the values and the nodes that B calls by names that A lacks; none if the operators are not the same
+    in one order."""
+    pairs = [[node for node in model.graph.node if node.op_type != "Constant"] for model in (a, b)]
+    if [node.op_type for node in pairs[0]] != [node.op_type for node in pairs[1]]:
+        return {}, {}
+    values: dict[str, str] = {}
+    nodes: dict[str, str] = {}
+    for node, other in zip(*pairs, strict=True):
+        nodes[_name(other)] = _name(node)
+        values |= zip(other.input, node.input, strict=False)
+    own = {name for node in a.graph.node for name in (*node.input, _name(node))}
+    values, nodes = ({new: old for new, old in names.items() if new not in own} for names in (values, nodes))
+    return values, nodes
+
+
+def _attributes(a: ModelProto, b: ModelProto, renamed: Mapping[str, str]) -> Iterator[str]:
     versions = imported_versions(a.opset_import), imported_versions(b.opset_import)
-    others = _named(b.graph.node)
+    others = {renamed.get(name, name): node for name, node in _named(b.graph.node).items()}
     changed = []
     for name, node in _named(a.graph.node).items():
         if name in others:
@@ -98,4 +117,8 @@ def _weights(before: Mapping[str, Constant], after: Mapping[str, Constant]) -> I
 
 def _named(nodes: Iterable[NodeProto]) -> dict[str, NodeProto]:
     """The nodes by name; one without a name by its first result."""
-    return {node.name or next(iter(node.output), ""): node for node in nodes}
+    return {_name(node): node for node in nodes}
+
+
+def _name(node: NodeProto) -> str:
+    return node.name or next(iter(node.output), "")

@@ -78,6 +78,16 @@ def test_parts_that_no_input_reaches_are_named(command_line: Run) -> None:
     assert "note" not in command_line("verify", "a.onnx", "a.onnx")[1]
 
 
+def test_parts_with_other_names_are_paired_by_position() -> None:
+    """A weight and a node that exporters call otherwise each time."""
+    other = bent(weight=0.9, alpha=0.5)
+    weight, node = next(each for each in other.graph.initializer if each.name == "w"), other.graph.node[3]
+    weight.name = other.graph.node[2].input[1] = "val_91"
+    node.name = "node_7"
+    notes = [note.partition(";")[0] for note in dmlc.verify(bent(), other, inputs=1).notes]
+    assert notes == ["1 weight differs: w, by up to 0.1", "1 node has other attributes: bent (alpha 1.0 -> 0.5)"]
+
+
 def test_operator_counts_that_differ_are_named(command_line: Run) -> None:
     onnx.save(bent(), "a.onnx")
     model = bent()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dmlc.diagnostics import proposal, removing, sentences, suggestion
+from dmlc.diagnostics import proposal, removing, sentences, suggestion, writing
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import Attributes, Operation, OpError, TensorType, Value
 from dmlc.ops.attributes import (
@@ -84,7 +84,12 @@ def bind_attributes(
         if value is None and spec.default is None:
             values[spec.name] = None
             continue
-        values[spec.name] = spec.kind.convert(value, Binding(spec.name, op.name, types, names, spec.required))
+        try:
+            values[spec.name] = spec.kind.convert(value, Binding(spec.name, op.name, types, names, spec.required))
+        except OpError as error:
+            if spec.synonym is not None and isinstance(value, str) and value in spec.synonym.words:
+                error.help = writing(spec.synonym.words[value])
+            raise
     return op.attributes(**values)
 
 
@@ -117,7 +122,8 @@ def _translate(spec: AttributeSpec, keyword: str, value: Any, at: Binding) -> An
     words = spec.synonym.words
     if isinstance(value, str) and value in words:
         return words[value]
-    near = suggestion(value, words) if isinstance(value, str) else ""
+    meant = [word for word, same in words.items() if same == value]
+    near = writing(meant[0]) if meant else suggestion(value, words) if isinstance(value, str) else ""
     raise at.fail(f"{keyword} must be {' or '.join(words)}, not {value}", help=near)
 
 

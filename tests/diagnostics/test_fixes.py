@@ -196,6 +196,8 @@ UNSAFE = [
     ("y = softmax(-n)", "y = softmax(-n as f32)"),
     ("y = n |> softmax()", "y = n as f32 |> softmax()"),
     ("y = x * (m - m)", "y = x * ((m as f32) - (m as f32))"),
+    ("y = argmax(x, ties=decreasing) as f32", "y = argmax(x, ties=last) as f32"),
+    ("y = top_k(x, k=1, axis_direction=smallest)[0]", "y = top_k(x, k=1, axis_direction=increasing)[0]"),
     ("y = x & x", "y = (x as bool) & (x as bool)"),
     ("y = x & m", "y = (x as bool) & m"),
     ("y = m | 1", "y = m | true"),

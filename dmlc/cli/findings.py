@@ -24,7 +24,8 @@ def with_fix(diagnostic: Diagnostic, fix: str) -> Diagnostic:
     """The diagnostic with a command that was tried, where it is about a node and an error."""
     if diagnostic.severity != "error" or diagnostic.code not in PLACEMENT_CODES:
         return diagnostic
-    return replace(diagnostic, help=sentences(diagnostic.help, f"this does: {fix}") if diagnostic.help else fix)
+    help = sentences(f"instead: {diagnostic.help}", f"this does: {fix}") if diagnostic.help else fix
+    return replace(diagnostic, help=help)
 
 
 def _text(diagnostic: Diagnostic) -> str:

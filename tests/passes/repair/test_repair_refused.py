@@ -24,7 +24,7 @@ def advice(program: dmlc.Program) -> str:
 def test_reductions_of_integers(op: str, dtype: str) -> None:
     m = r.reduction(op, r.KINDS[dtype], 18)
     for opset in (18, 21):
-        assert advice(dmlc.compile(m, opset=opset)).endswith("an opset below 18, where it lands on the CPU")
+        assert advice(dmlc.compile(m, opset=opset)).endswith("an opset below 18, where it runs on the CPU")
     lower = dmlc.compile(m, opset=17)
     assert not r.refusals(lower) and [d.code.id for d in lower.diagnostics] == ["W0601"]
     assert not r.refusals(dmlc.compile(m))

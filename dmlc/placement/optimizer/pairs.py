@@ -139,14 +139,17 @@ def range_of_indices(view: GraphView) -> Iterator[LookAlike]:
 
 
 def transposed_matrix_by_vector(view: GraphView) -> Iterator[LookAlike]:
-    """MatmulTransposeFusion takes the transpose of a matrix that is multiplied by a vector."""
-    for index in view.of("Transpose"):
-        value = view.nodes[index].output[0]
-        for product in view.readers(value, "MatMul"):
-            if view.operand(product, 0) == value and view.rank(view.operand(product, 1)) == 1:
-                why = "the right operand is a vector"
-                yield LookAlike("MatmulTransposeFusion", "FusedMatMul", product, why, Copied(value))
-                break
+    """MatmulTransposeFusion takes the transpose of a matrix that is multiplied by a vector, through a Cast too."""
+    for index in view.of("MatMul"):
+        value, vector = view.nodes[index].input
+        cast = view.maker(value, "Cast")
+        if (
+            view.rank(vector) == 1
+            and view.maker(value if cast is None else view.operand(cast, 0), "Transpose") is not None
+        ):
+            yield LookAlike(
+                "MatmulTransposeFusion", "FusedMatMul", index, "the right operand is a vector", Copied(value)
+            )
 
 
 def norm_of_a_sum(view: GraphView) -> Iterator[LookAlike]:

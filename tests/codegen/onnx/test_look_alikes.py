@@ -300,6 +300,7 @@ CHANGED = {
         "t = Transpose<perm = [0, 2, 1]>(x) p = Resize<axes = [1]>(t, , twice) a = Abs(p) "
         "y = Transpose<perm = [0, 2, 1]>(a)"
     ),
+    "MatmulTransposeFusion": "t = Transpose(w) f = Cast<to = 1>(t) y = MatMul(f, pair)",
     "QDQPropagationTransformer": "d = DequantizeLinear(b, s) y = Transpose<perm = [1, 0]>(d)",
     "QDQPropagationTransformer.": "d = DequantizeLinear(w, s, z) y = Transpose<perm = [1, 0]>(d)",
 }
@@ -316,7 +317,8 @@ KEPT = {
 def test_check_names_the_transformer_that_changes_a_source(form: str) -> None:
     inputs = "int64[n] i, int64[n] j, float[n] u, float[n] v, float[2, 3, 4] x, int8[2, 3] b, int32[2, 3] w"
     weights = "int64 one = {1}, int64 two = {2}, float r = {1}, int64[2] pads = {1, 0}, int64[1] axes = {1}, "
-    weights += "int64[6] all = {0, 1, 0, 0, 0, 0}, float[1] twice = {2}, float s = {0.5}, int32 z = {0}, int8 c = {0}"
+    weights += "int64[6] all = {0, 1, 0, 0, 0, 0}, float[1] twice = {2}, "
+    weights += "float[2] pair = {1, 2}, float s = {0.5}, int32 z = {0}, int8 c = {0}"
     result = "int64" if "(j" in {**CHANGED, **KEPT}[form] else "float"
     model = parser.parse_model(f"""<ir_version: 8, opset_import: ["" : 18]>
 g ({inputs}) => ({result}[] y) <{weights}> {{ {({**CHANGED, **KEPT})[form]} }}""")

@@ -209,6 +209,7 @@ UNSAFE = [
     ("y = x[5]", "y = x[3]"),
     ("y = 007 * x", "y = 7 * x"),
     ("y = where(x = 0, x, x)", "y = where(x == 0, x, x)"),
+    ("y = reduce_sum(axes=[0], keepdims=false, x * 2)", "y = reduce_sum(x * 2, axes=[0], keepdims=false)"),
     ("y = exp(x x)", "y = exp(x, x)"),
 ]
 MORE = f"{INPUTS}, w: f32[3, 2], r: f32[4, 3]"
@@ -243,6 +244,11 @@ def test_a_value_that_is_changed_gets_a_name_of_its_own_for_all_later_reads() ->
 def test_a_product_that_is_returned_is_fixed() -> None:
     source = "model m(r: f32[4, 3], w: f32[3, 2]) -> (y) {\n    return r @ w\n}\n"
     assert fixed(source) == source.replace("r @ w", "matmul(r, w)")
+
+
+def test_one_size_of_a_dim_is_its_upper_bound() -> None:
+    source = "dim N = 64\nmodel m(x: f32[N]) -> (y) {\n    return x\n}\n"
+    assert fixed(source, unsafe=True) == source.replace("= 64", "in 1..64")
 
 
 def test_the_results_of_the_head_are_returned_where_nothing_is() -> None:

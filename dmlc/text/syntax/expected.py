@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dmlc.diagnostics import Change, Diagnostic, Help, Label, Proposal, proposal
+from dmlc.diagnostics import Change, Diagnostic, Help, Label, Proposal, proposal, writing
 from dmlc.diagnostics.catalogue import syntax as codes
 from dmlc.text.syntax.foreign import foreign
 from dmlc.text.syntax.tokens import Token
@@ -80,15 +80,18 @@ def _use_help(token: Token, accepts: set[str]) -> Help:
 
 def _bounds(token: Token, before: Token, accepts: set[str]) -> Diagnostic | None:
     """A ``dim`` line with a bound left out."""
+    help: Help
     if before.type == "RANGE" and token.type == "NL":
         message, help = "the upper bound is missing", "a dim without bounds is 1 or more; write both, such as 1..64"
     elif before.type == "IN" and token.type == "RANGE":
         message, help = "the lower bound is missing", "write both bounds, such as 1..64"
     elif "RANGE" in accepts and token.type == "NL":
         message, help = "a dim needs two bounds", "write lo..hi, such as 1..64"
+        if before.type == "NUMBER":
+            help = writing(f"1..{before.text}", before)
     else:
         return None
-    return Diagnostic(codes.OPEN_RANGE, message, (Label(token.span, "here"),), help)
+    return Diagnostic.of(codes.OPEN_RANGE, message, Label(token.span, "here"), help=help)
 
 
 def _quoted(keyword: Token) -> Help:

@@ -179,7 +179,7 @@ class Transformer:
         for piece in p[opener + 1 : -1]:
             if piece.__class__ is not tree.Keyword:
                 if keywords:
-                    raise _after_keyword(piece, next(iter(keywords.values())))
+                    raise _after_keyword(p[opener - 1].text, piece, list(keywords.values()))
                 operands.append(piece)
             elif piece.name.text in keywords:
                 raise _given_twice(piece, keywords[piece.name.text])
@@ -257,10 +257,15 @@ def _check_piped(sign: Token, right: tree.Expr) -> None:
 # --- mistakes
 
 
-def _after_keyword(operand: tree.Expr, keyword: tree.Keyword) -> SyntaxProblem:
-    name, value = keyword.name.span, keyword.value.span
-    text = f"operands come first, keywords after them; a comparison is written {keyword.name.text} == ..."
-    help = proposal(text, " == ", Span(name.source, name.line, name.end_column, value.line, value.column))
+def _after_keyword(callee: str, operand: tree.Expr, keywords: Sequence[tree.Keyword]) -> SyntaxProblem:
+    """An operand behind keywords; the first of ``where`` is meant as a comparison."""
+    name, value = keywords[0].name.span, keywords[-1].value.span
+    moved = f"{text_of(operand.span)}, {text_of(name.to(value))}"
+    help = proposal(f"operands come first: {moved}", moved, name.to(operand.span))
+    if callee == "where":
+        text = f"a comparison is written {keywords[0].name.text} == ..."
+        value = keywords[0].value.span
+        help = proposal(text, " == ", Span(name.source, name.line, name.end_column, value.line, value.column))
     return _problem(operand.span, "an operand follows a keyword", help)
 
 

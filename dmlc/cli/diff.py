@@ -44,12 +44,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
         sides = [_source(name, limits) for name in (args.a, args.b)]
         found = diff(*sides, model=args.model, include=args.include, limits=dict(args.limits))
     differ = [] if found.equal else [Diagnostic(MODELS_DIFFER, found.headline())]
-    if console.quiet:
-        console.result(found.headline())
-        console.warn(differ)
-    else:
-        console.result(found.to_text() + "".join([f"  help: dmlc explain {each.code.id}\n" for each in differ]))
-        console.record(differ)
+    helps = "".join([f"  help: dmlc explain {each.code.id}\n" for each in differ])
+    console.result(found.headline() if console.quiet else f"{found.to_text()}{helps}")
+    console.record(differ)
     console.document(DiffAnswer.of(found.facts(), a=args.a, b=args.b), ok=found.equal)
     return 0 if found.equal else 1
 

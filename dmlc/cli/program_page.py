@@ -168,7 +168,7 @@ def _rewrites_text(program: api.Program, *, verbose: bool) -> str:
 
 def missed_page(misses: Sequence[NearMiss]) -> str:
     """List what was not rewritten, and why, with the source lines: first what would save most."""
-    out = "not rewritten\n" if misses else "no rule matched that did not fire\n"
+    out = "not rewritten\n" if misses else "no missed rewrites\n"
     for one in misses:
         # a rule that knows says so in its reason
         saves = f" (would save {counted(one.saves, 'node')})" if one.saves and " save " not in one.reason else ""

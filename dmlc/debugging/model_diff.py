@@ -30,8 +30,6 @@ from dmlc.onnx_schema.metadata import model_facts, other_entries
 
 #: The most characters of an entry of metadata in a line.
 _MOST = 100
-#: The most lines of ``str`` below the verdict.
-_MOST_LINES = 14
 #: The text before the note of a line, and the most lines in a row with one note that are shown.
 _NOTE, _MOST_ALIKE = "  # ", 4
 
@@ -72,25 +70,19 @@ class ModelDiff(JsonRecord, Shown):
         return DiffFacts.of(self)
 
     def to_text(self) -> str:
-        """Lines for people; the last one is the verdict. Of many lines in a row with one note a few are shown."""
+        """Lines for people; the first one is the answer. Of many lines in a row with one note a few are shown."""
         lines = []
         for _, run in groupby(self.text, key=lambda line: (line[:1], line.partition(_NOTE)[2] or line)):
             found = list(run)
             more = len(found) - _MOST_ALIKE
             lines += found if more < 2 else [*found[:_MOST_ALIKE], f"{found[0][0]}... and {more} more"]
         constants = ["initializers:", *(f"  {change}" for change in self.initializers)] if self.initializers else []
-        return "\n".join([*lines, *constants, self.headline()]) + "\n"
+        return "\n".join([self.headline(), *lines, *constants]) + "\n"
 
     def to_rows(self) -> Rows:
         """Return each line that differs, and each initializer."""
         lines = [("A" if line[0] == "-" else "B", line[1:]) for line in self.text[2:] if line[0] in "-+"]
         return [("in", "difference"), *lines, *[("initializers", str(change)) for change in self.initializers]]
-
-    def __str__(self) -> str:
-        """The verdict, and the lines of ``to_text`` where there are few."""
-        *lines, last = self.to_text().rstrip("\n").split("\n")
-        shown = lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], "... (to_text() returns all)"]
-        return "\n".join([last, *shown])
 
     def headline(self) -> str:
         """One line."""

@@ -172,6 +172,7 @@ SAFE = [
     ("y = onnx.Gelu(x, approximate='tanh')", 'y = onnx.Gelu(x, approximate="tanh")'),
     ("y = onnx.Gelu(x, approximate=\u201ctanh\u201d)", 'y = onnx.Gelu(x, approximate="tanh")'),
     ("y = x as float16", "y = x as f16"),
+    ("y = 2 * n as i64 as f32 ** -2", "y = 2 * (n as i64 as f32) ** -2"),
     ("y = x @ w", "y = matmul(x, w)"),
     ("y = exp(x) @ (w + 1)", "y = matmul(exp(x), (w + 1))"),
     ("y = exp(r @ w) * 2", "y = exp(matmul(r, w)) * 2"),

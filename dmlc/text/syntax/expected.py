@@ -87,7 +87,7 @@ def _bounds(token: Token, before: Token, accepts: set[str]) -> Diagnostic | None
         message, help = "the lower bound is missing", "write both bounds, such as 1..64"
     elif "RANGE" in accepts and token.type == "NL":
         message, help = "a dim needs two bounds", "write lo..hi, such as 1..64"
-        if before.type == "NUMBER":
+        if before.text.isdecimal():
             help = writing(f"1..{before.text}", before)
     else:
         return None

@@ -228,6 +228,13 @@ def _infix(level: int, first: tree.Expr, rest: Sequence[tuple[Token, tree.Expr]]
         for sign, right in rest:
             _check_piped(sign, right)
     span = first.span.to(rest[-1][1].span)
+    for _, right in rest if level == _LEVEL["as"] else ():
+        if isinstance(right, tree.Infix):  # the power of a dtype
+            name, end = right.first.span, right.span
+            power = text_of(Span(name.source, name.end_line, name.end_column, end.end_line, end.end_column))
+            written = f"({text_of(first.span.to(name))}){power}"
+            help = proposal(f"write {written}", written, first.span.to(end), safe=True)
+            raise _problem(end, "a dtype has no power: ** binds tighter than as", help)
     if level == _COMPARE and len(rest) > 1:
         texts = [text_of(first.span), *[text_of(right.span) for _, right in rest]]
         pairs = zip(texts[:-1], [sign.text for sign, _ in rest], texts[1:], strict=True)

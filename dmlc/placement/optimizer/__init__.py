@@ -13,7 +13,7 @@ from dmlc.inference.fact import NOTHING
 from dmlc.inference.model_facts import GraphFacts, facts_of_model
 from dmlc.onnx_schema.domains import operator_of, plain_domain
 from dmlc.onnx_schema.nested import all_nodes, graphs_of
-from dmlc.placement.optimizer import norms, pairs, quotients
+from dmlc.placement.optimizer import norms, pairs, quantized, quotients
 from dmlc.placement.optimizer.view import GraphView, LookAlike
 
 _Finder: TypeAlias = "Callable[[GraphView], Iterator[LookAlike]]"
@@ -30,15 +30,18 @@ _FINDERS: tuple[tuple[Set[str], _Finder], ...] = (
     (frozenset(("Pad",)), pairs.padded_pools),
     (frozenset(("Transpose", "Pad")), pairs.named_axes),
     (frozenset(("Transpose", "Resize")), pairs.named_axes),
-    (frozenset(("DequantizeLinear",)), pairs.repeated_quantization),
+    (frozenset(("DequantizeLinear",)), quantized.repeated_quantization),
+    (frozenset(("MaxPool", "QuantizeLinear")), quantized.quantized_indices),
+    (frozenset(("QuantizeLinear",)), quantized.clamped_before_quantization),
+    (frozenset(("DequantizeLinear", "MatMul")), quantized.scaled_rows),
     (frozenset(("Range", "Gather")), pairs.range_of_indices),
     (frozenset(("Add",)), pairs.norm_of_a_sum),
     (frozenset(("Add", "Conv")), pairs.sum_of_convolutions),
     (frozenset(("Tanh", "Add", "Mul")), pairs.shared_half),
     (frozenset(("Mul",)), pairs.activation_of_a_scalar),
-    (frozenset(("QuantizeLinear", "DequantizeLinear")), pairs.requantized),
-    (frozenset(("QuantizeLinear", "DequantizeLinear")), pairs.captured_quantization),
-    (frozenset(("MatMulInteger", "Cast", "Mul")), pairs.scaled_integer_product),
+    (frozenset(("QuantizeLinear", "DequantizeLinear")), quantized.requantized),
+    (frozenset(("QuantizeLinear", "DequantizeLinear")), quantized.captured_quantization),
+    (frozenset(("MatMulInteger", "Cast", "Mul")), quantized.scaled_integer_product),
 )
 
 

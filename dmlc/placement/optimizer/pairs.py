@@ -12,8 +12,6 @@ from onnx import TensorProto
 from dmlc.placement.optimizer.view import Copied, Given, GraphView, LookAlike, Summed
 
 _SINGLE_OR_HALF = (TensorProto.FLOAT, TensorProto.FLOAT16)
-#: Operators behind a DequantizeLinear, or before a QuantizeLinear, that only move data.
-_MOVES = ("Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice", "MaxPool")
 #: Operators whose results are not negative.
 _NOT_NEGATIVE = ("Relu", "Sigmoid", "Abs", "Softmax", "Exp", "Softplus", "HardSigmoid")
 
@@ -104,26 +102,6 @@ def _meets_transpose(view: GraphView, index: int) -> bool:
     while reader is not None and not view.is_operator(reader, "Transpose"):
         reader = view.only_reader(reader)
     return reader is not None
-
-
-def repeated_quantization(view: GraphView) -> Iterator[LookAlike]:
-    """QDQPropagationTransformer repeats a quantization behind a node that moves data: of uint8 where no zero point is
-    written, and of int32, which no QuantizeLinear makes."""
-    for index in view.of("DequantizeLinear"):
-        value, element, scale = (
-            view.nodes[index].output[0],
-            view.element(view.operand(index, 0)),
-            view.operand(index, 1),
-        )
-        is_whole = element == TensorProto.INT32
-        if element in (0, TensorProto.UINT8) or (view.operand(index, 2) and not is_whole) or view.number(scale) is None:
-            continue
-        for reader in view.readers(value, *_MOVES):
-            result = view.nodes[reader].output[0]
-            if result in view.outputs or result in view.users:
-                why = "the data is i32" if is_whole else "the zero point, 0, is not written"
-                yield LookAlike("QDQPropagationTransformer", "two quantizations", reader, why, Copied(value))
-                break
 
 
 def range_of_indices(view: GraphView) -> Iterator[LookAlike]:
@@ -217,60 +195,3 @@ def activation_of_a_scalar(view: GraphView) -> Iterator[LookAlike]:
         if any(view.rank(name) == 0 and view.number(name) is None for name in view.nodes[scaled].input):
             name = {"Erf": "Gelu", "Sigmoid": "QuickGelu", "Tanh": "FastGelu"}[view.nodes[index].op_type]
             yield LookAlike(f"{name}Fusion", name, index, "the data is a scalar, and the result is not", Copied(value))
-
-
-def scaled_integer_product(view: GraphView) -> Iterator[LookAlike]:
-    """MatMulIntegerToFloatFusion takes scales and biases that enlarge the product, and f64."""
-    for index in view.of("MatMulInteger"):
-        cast = view.only_reader(index, "Cast")
-        scaled = None if cast is None else view.only_reader(cast, "Mul")
-        if cast is None or scaled is None:
-            continue
-        product, value = view.nodes[cast].output[0], view.nodes[scaled].output[0]
-        shape = view.shape(product)
-        if shape is None or view.shape(value) != shape or view.element(value) == TensorProto.DOUBLE:
-            why = "the scale enlarges the product, or is f64"
-            yield LookAlike("MatMulIntegerToFloatFusion", "MatMulIntegerToFloat", scaled, why, Copied(product))
-            continue
-        add = view.only_reader(scaled, "Add")
-        if add is None:
-            continue
-        total = view.nodes[add].output[0]
-        if view.rank(view.other(add, value)) != 1 or view.shape(total) != shape:
-            why = "the bias is not a vector of the size of the last axis"
-            yield LookAlike("MatMulIntegerToFloatFusion", "MatMulIntegerToFloat", add, why, Summed(add))
-
-
-def requantized(view: GraphView) -> Iterator[LookAlike]:
-    """DoubleQDQPairsRemover makes one pair of scale and zero point of two that differ."""
-    for first in view.of("DequantizeLinear"):
-        second = view.only_reader(first, "QuantizeLinear")
-        if second is None or view.operand(second, 0) != view.nodes[first].output[0]:
-            continue
-        makers = [view.maker(view.operand(first, 0), "QuantizeLinear")]
-        readers = view.readers(view.nodes[second].output[0], "DequantizeLinear")
-        found = [_scale_and_zero(view, index) for index in (*makers, first, second, *readers[:1]) if index is not None]
-        if len(found) == 4 and None not in found and len(set(found)) > 1:
-            why, value = "the scales or zero points of the two pairs differ", view.nodes[first].output[0]
-            yield LookAlike("DoubleQDQPairsRemover", "one QuantizeLinear", second, why, Copied(value))
-
-
-def captured_quantization(view: GraphView) -> Iterator[LookAlike]:
-    """QDQFinalCleanupTransformer removes a pair whose result a graph inside a node reads, and the process ends.
-
-    It writes the new value to the node's declared inputs, and a captured value is not among them. Before it,
-    EnsureUniqueDQForNodeUnit copies the DequantizeLinear for each reader.
-    """
-    for first in view.of("DequantizeLinear"):
-        value, found = view.nodes[first].output[0], _scale_and_zero(view, first)
-        for second in view.readers(value, "QuantizeLinear") if found is not None else ():
-            result = view.nodes[second].output[0]
-            is_captured = any(result not in view.nodes[index].input for index in view.users.get(result, ()))
-            if is_captured and result not in view.outputs and found == _scale_and_zero(view, second):
-                why = "a graph inside a node reads the result: the process ends"
-                yield LookAlike("QDQFinalCleanupTransformer", "nothing", second, why, Copied(value))
-
-
-def _scale_and_zero(view: GraphView, index: int) -> tuple[float, float] | None:
-    scale, zero = view.number(view.operand(index, 1)), view.number(view.operand(index, 2))
-    return None if scale is None or zero is None else (scale, zero)

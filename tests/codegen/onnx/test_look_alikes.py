@@ -302,12 +302,23 @@ CHANGED = {
     ),
     "MatmulTransposeFusion": "t = Transpose(w) f = Cast<to = 1>(t) y = MatMul(f, pair)",
     "QDQPropagationTransformer": "d = DequantizeLinear(b, s) y = Transpose<perm = [1, 0]>(d)",
+    "ReluQuantFusion": "r1 = Relu(x) q = QuantizeLinear(r1, below, c) y = DequantizeLinear(q, below, c)",
+    "QDQSelectorActionTransformer": (
+        "d = DequantizeLinear(b, s, c) e = DequantizeLinear<axis = 0>(k, rows, zeros) y = MatMul(d, e)"
+    ),
+    "QDQPropagationTransformer..": (
+        "m, i2 = MaxPool<kernel_shape = [2]>(x) q = QuantizeLinear(m, s, c) e = Cast<to = 1>(i2) "
+        "d = DequantizeLinear(q, s, c) y = Add(d, e)"
+    ),
     "QDQPropagationTransformer.": "d = DequantizeLinear(w, s, z) y = Transpose<perm = [1, 0]>(d)",
 }
 KEPT = {
     "another dividend": "q = Div(two, i) y = Mul(j, q)",
     "all axes": "t = Transpose<perm = [0, 2, 1]>(x) p = Pad(t, all) y = Transpose<perm = [0, 2, 1]>(p)",
     "no transpose behind": "t = Transpose<perm = [0, 2, 1]>(x) y = Pad(t, pads, , axes)",
+    "scales of columns": (
+        "d = DequantizeLinear(b, s, c) e = DequantizeLinear<axis = 1>(k, rows, zeros) y = MatMul(d, e)"
+    ),
     "zero point": "d = DequantizeLinear(b, s, c) y = Transpose<perm = [1, 0]>(d)",
     "plain product": "q = Div(r, u) y = Mul(v, q)",
 }
@@ -318,7 +329,9 @@ def test_check_names_the_transformer_that_changes_a_source(form: str) -> None:
     inputs = "int64[n] i, int64[n] j, float[n] u, float[n] v, float[2, 3, 4] x, int8[2, 3] b, int32[2, 3] w"
     weights = "int64 one = {1}, int64 two = {2}, float r = {1}, int64[2] pads = {1, 0}, int64[1] axes = {1}, "
     weights += "int64[6] all = {0, 1, 0, 0, 0, 0}, float[1] twice = {2}, "
-    weights += "float[2] pair = {1, 2}, float s = {0.5}, int32 z = {0}, int8 c = {0}"
+    weights += "float[2] pair = {1, 2}, float s = {0.5}, int32 z = {0}, int8 c = {0}, "
+    weights += "int8[3, 3] k = {1, 2, 3, 4, 5, 6, 7, 8, 9}, float[3] rows = {1, 2, 3}, int8[3] zeros = {0, 0, 0}, "
+    weights += "float below = {-0.5}"
     result = "int64" if "(j" in {**CHANGED, **KEPT}[form] else "float"
     model = parser.parse_model(f"""<ir_version: 8, opset_import: ["" : 18]>
 g ({inputs}) => ({result}[] y) <{weights}> {{ {({**CHANGED, **KEPT})[form]} }}""")

@@ -47,9 +47,10 @@ _OTHERS = {
 _ONNX_ONLY = {
     name: op
     for op, names in {
-        "Conv": ("conv", "conv1d", "conv2d", "conv3d"), "MaxPool": ("maxpool", "max_pool1d", "max_pool2d"),
-        "AveragePool": ("avgpool", "avg_pool1d", "avg_pool2d"), "Resize": ("resize", "interpolate", "upsample"),
-        "BatchNormalization": ("batch_norm", "batchnorm"), "Trilu": ("tril", "triu"),
+        "Conv": ("conv", "conv1d", "conv2d", "conv3d"), "MaxPool": ("maxpool", "max_pool", "max_pool1d", "max_pool2d"),
+        "AveragePool": ("avgpool", "avg_pool", "avg_pool1d", "avg_pool2d"),
+        "Resize": ("resize", "interpolate", "upsample"), "BatchNormalization": ("batch_norm", "batchnorm"),
+        "Trilu": ("tril", "triu"),
     }.items()
     for name in (op, *names)
 }  # fmt: skip

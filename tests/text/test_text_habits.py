@@ -133,6 +133,7 @@ HABITS = [
     ("y *= x", "E0101", "read y_2 below, and write y_2 = y * x"),
     ("x++", "E0101", "read x_2 below, and write x_2 = x + 1"),
     ("y = F.normalize(x, p=3)", "E0203", "reductions"),
+    ("y = max_pool(x, 2)", "E0203", "onnx.MaxPool, with kernel_shape for kernel_size"),
     ("y := x", "E0101", "y = ..."),
     ("print(x)", "E0101", "y = print(...)"),
     ("y = lambda x: x", "E0101", "def"),

@@ -13,17 +13,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct, field
 
-from dmlc.diagnostics import (
-    Change,
-    Diagnostic,
-    DmlcError,
-    Help,
-    Label,
-    Proposal,
-    Span,
-    around,
-    text_of,
-)
+from dmlc.diagnostics import Change, Diagnostic, DmlcError, Help, Label, Proposal, Span, around, text_of
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.diagnostics.fix import Part, is_one_operand
 from dmlc.ir import (
@@ -44,11 +34,7 @@ from dmlc.ir import (
 )
 from dmlc.ir.dtype import bool_, f32
 from dmlc.ir.size_number import Arithmetic
-from dmlc.ops.attributes import (
-    NumberKind,
-    attribute_specs,
-    show,
-)
+from dmlc.ops.attributes import NumberKind, attribute_specs, show
 from dmlc.ops.call_attributes import LIKE, bind_attributes, keywords_of, with_like
 from dmlc.ops.choose import CAST, CastAttributes
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of

@@ -8,15 +8,7 @@ from typing import Any
 from dmlc.diagnostics import proposal, removing, sentences, suggestion, writing
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import Attributes, Operation, OpError, TensorType, Value
-from dmlc.ops.attributes import (
-    ATTRIBUTE_SPELLINGS,
-    REQUIRED,
-    AttributeSpec,
-    Binding,
-    ValueOf,
-    attribute_specs,
-    show,
-)
+from dmlc.ops.attributes import ATTRIBUTE_SPELLINGS, REQUIRED, AttributeSpec, Binding, ValueOf, attribute_specs, show
 
 #: The keyword that gives the dtype of a tensor where a dtype is wanted.
 LIKE = "like"

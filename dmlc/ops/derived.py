@@ -9,15 +9,7 @@ from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import DTYPES, INDEX, NUMERIC, Attributes, DType, Inference, Operand, Operation, OpError, TensorType, Value
 from dmlc.ir.dtype import bool_, u32
 from dmlc.ops.attributes import AxesKind, AxisKind, DTypeKind, FlagKind, attribute
-from dmlc.ops.move import (
-    CONCAT,
-    FAR,
-    SLICE,
-    UNSQUEEZE,
-    ConcatAttributes,
-    NewAxesAttributes,
-    SliceAttributes,
-)
+from dmlc.ops.move import CONCAT, FAR, SLICE, UNSQUEEZE, ConcatAttributes, NewAxesAttributes, SliceAttributes
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, ReduceAttributes, infer_reduction
 from dmlc.ops.rules import check_selection
 from dmlc.ops.select import TOP_K, TopKAttributes

@@ -10,14 +10,7 @@ from msgspec import Struct
 
 from dmlc.ir import DTYPE_BY_NAME, DTYPES
 from dmlc.ops import INFIX, OPERATIONS
-from dmlc.ops.attributes import (
-    ATTRIBUTE_SPELLINGS,
-    AttributeSpec,
-    AxesKind,
-    DimsKind,
-    IntsKind,
-    attribute_specs,
-)
+from dmlc.ops.attributes import ATTRIBUTE_SPELLINGS, AttributeSpec, AxesKind, DimsKind, IntsKind, attribute_specs
 
 #: The help for ``None`` and ``np.newaxis`` in an index.
 NEW_AXIS = "a new axis is made by unsqueeze(x, axes=[K]), where K is its place in the result"

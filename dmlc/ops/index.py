@@ -26,17 +26,7 @@ from dmlc.ir import (
     TensorType,
 )
 from dmlc.ir.dtype import f32
-from dmlc.ops.attributes import (
-    AxisKind,
-    Binding,
-    DimKind,
-    DimsKind,
-    DTypeKind,
-    IntKind,
-    NumberKind,
-    ValueOf,
-    attribute,
-)
+from dmlc.ops.attributes import AxisKind, Binding, DimKind, DimsKind, DTypeKind, IntKind, NumberKind, ValueOf, attribute
 from dmlc.ops.literals import attribute_array
 from dmlc.ops.rules import beyond_i64, bound, check_size
 

@@ -27,17 +27,7 @@ from dmlc.ir import (
     TensorType,
 )
 from dmlc.ir.dtype import u32
-from dmlc.ops.attributes import (
-    ALL,
-    AxesKind,
-    AxisKind,
-    DimKind,
-    DTypeKind,
-    FlagKind,
-    Synonym,
-    WordKind,
-    attribute,
-)
+from dmlc.ops.attributes import ALL, AxesKind, AxisKind, DimKind, DTypeKind, FlagKind, Synonym, WordKind, attribute
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, Reduction
 from dmlc.ops.rules import check_selection, reduced_shape
 

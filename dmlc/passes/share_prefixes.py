@@ -7,12 +7,7 @@ from typing import ClassVar
 from dmlc.ir import Graph, Node, Operation, Value
 from dmlc.ir.dtype import f16
 from dmlc.ops.opaque import node_name
-from dmlc.ops.reduce import (
-    EXTREMES,
-    GOES_ON,
-    REDUCE_MEAN,
-    ReduceAttributes,
-)
+from dmlc.ops.reduce import EXTREMES, GOES_ON, REDUCE_MEAN, ReduceAttributes
 from dmlc.passes.canonicalize_reduce.kinds import fit, merge_class, reduce_to
 from dmlc.passes.layouts import is_unit
 from dmlc.passes.manager import REASSOCIATES, Pass, PassContext

@@ -9,15 +9,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from dmlc.ir import (
-    Graph,
-    Node,
-    Operation,
-    Shape,
-    StoredTensor,
-    Value,
-    product,
-)
+from dmlc.ir import Graph, Node, Operation, Shape, StoredTensor, Value, product
 from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.ops.binary import BINARY
 from dmlc.ops.choose import CAST, CLIP, WHERE

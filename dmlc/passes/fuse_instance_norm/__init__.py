@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from dmlc.ir import Array, DType, Graph, Node, Operation, TensorType, Value, product
+from dmlc.ir import Array, Graph, Node, Operation, TensorType, Value, product
 from dmlc.ir.dtype import f16, f32, i64
 from dmlc.ops.binary import ADD, DIV, MUL, SUB
-from dmlc.ops.choose import CAST, CastAttributes
 from dmlc.ops.constant import constant_of
-from dmlc.ops.move import RESHAPE, TRANSPOSE, UNSQUEEZE, NewAxesAttributes, ReshapeAttributes, TransposeAttributes
-from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, Plain, attribute_of, is_opaque
+from dmlc.ops.move import RESHAPE, TRANSPOSE, TransposeAttributes
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
+from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.fold_constants.layouts import transpose_chain
-from dmlc.passes.fuse_instance_norm.deviations import RootOfStatistic, ScaledStatistic
+from dmlc.passes.fuse_instance_norm.deviations import root_of_statistic, scaled_statistic
 from dmlc.passes.fuse_layer_norm import MeanVarianceNorm
 from dmlc.passes.fuse_layer_norm.written import NormMatch, NormRule, WrittenLayerNorm, followed
+from dmlc.passes.lowering import KEEP, Lowered, simplifies, taken_elsewhere
 from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import both_ways, made_by, used_outside
 from dmlc.passes.rewrite import Match, Miss, RewritePass, Rewriter, Rule, used_elsewhere
@@ -79,28 +80,6 @@ def is_reshape(node: Node | None) -> bool:
     return node is not None and (node.op is RESHAPE or is_opaque(node, "Reshape"))
 
 
-def number(rewriter: Rewriter, array: Array, dtype: DType) -> Value:
-    return rewriter.constant(np.asarray(array).astype(dtype.numpy))
-
-
-def make_norm(
-    rewriter: Rewriter, op_type: str, x: Value, scale: Array, bias: Array, attributes: dict[str, Plain]
-) -> Value:
-    """The normalization of ``x`` with new constants."""
-    dtype: DType = x.type.dtype
-    return carry(
-        rewriter, op_type, [x, number(rewriter, scale, dtype), number(rewriter, bias, dtype)], x.type, attributes
-    )
-
-
-def carry(
-    rewriter: Rewriter, op_type: str, operands: list[Value | None], type: TensorType, attributes: dict[str, Plain]
-) -> Value:
-    """An ONNX node of one result."""
-    record = OpaqueAttributes(op_type=op_type, types=(type,), attributes=tuple(sorted(attributes.items())))
-    return rewriter.add(OPAQUE, operands, record)
-
-
 class _InstanceNorm(NormRule):
     """Rule with the matches of ``fuse-layer-norm``, which builds an InstanceNormalization instead."""
 
@@ -121,21 +100,14 @@ class _InstanceNorm(NormRule):
         return used_outside(match.consumed, match.root)
 
     def build(self, match: NormMatch, rewriter: Rewriter) -> Sequence[Value]:
-        x, dtype, axis = match.x, match.dtype, _channel_axis(match)
+        axis, rank = _channel_axis(match), match.x.type.rank
         assert axis is not None
-        rank = x.type.rank
-        count = channels(x, axis)
-        assert count is not None
-        if axis != 1:
-            x = rewriter.add(TRANSPOSE, [x], TransposeAttributes(perm=(0, axis, *range(1, axis))))
-        if x.type.dtype is not dtype:
-            x = rewriter.add(CAST, [x], CastAttributes(to=dtype))
-        out = make_norm(rewriter, INSTANCE, x, np.ones(count), np.zeros(count), {"epsilon": match.epsilon})
-        if out.type.dtype is not match.root.result.type.dtype:
-            out = rewriter.add(CAST, [out], CastAttributes(to=match.root.result.type.dtype))
-        if axis != 1:
-            out = rewriter.add(TRANSPOSE, [out], TransposeAttributes(perm=(0, *range(2, rank), 1)))
-        return [followed(match, out, rewriter)]
+        perm = (0, axis, *[a for a in range(1, rank) if a != axis])
+        x = rewriter.of(match.x).transposed(perm).cast(match.dtype)
+        scale, bias = (rewriter.number(np.full(x.shape[1], n), match.dtype) for n in (1, 0))
+        out = rewriter.onnx(INSTANCE, x.type, x, scale, bias, epsilon=match.epsilon)
+        out = out.cast(match.root.result.type.dtype).transposed([perm.index(a) for a in range(rank)])
+        return [followed(match, out.value, rewriter)]
 
 
 class WrittenInstanceNorm(_InstanceNorm, WrittenLayerNorm):
@@ -162,86 +134,52 @@ def _channel_axis(match: NormMatch) -> int | None:
     return rank - 1 if match.axes == tuple(range(1, rank - 1)) else None
 
 
-class _ChannelAffineMatch(Match, eq=False, kw_only=True):
-    """``norm`` is what is scaled, perhaps transposed by ``moved``; ``other`` is the root's other operand."""
-
-    norm: Node
-    moved: Node | None
-    other: Value
-
-    @property
-    def axis(self) -> int:
-        """Return the channel axis of the root's result."""
-        return 1 if self.moved is None else self.moved.attributes_as(TransposeAttributes).perm.index(1)
-
-
-class _AbsorbChannelAffine(Rule[_ChannelAffineMatch]):
-    rewrite_class = REASSOCIATES
-
-    def match(self, node: Node, graph: Graph) -> _ChannelAffineMatch | None:
-        pairs = both_ways(node) if node.op in (MUL, ADD) else ((node.operand("a"), node.operand("b")),)
-        for value, other in pairs:
-            moved = made_by(value, TRANSPOSE)
-            norm = norm_of(value if moved is None else moved.operand("x"))
-            if norm is not None and constant_of(other) is not None:
-                return _ChannelAffineMatch(
-                    node, (norm,) if moved is None else (moved, norm), norm=norm, moved=moved, other=other
-                )
-        return None
-
-    def check(self, match: _ChannelAffineMatch, graph: Graph) -> Miss | None:
-        norm, other = match.norm, match.other
-        if _numbers(match) is None:
-            return Miss("{0} is not one number for each channel of {1}", (other.type, norm.operand(0).type))
-        if match.root.op is DIV and not np.all(_numbers(match)):
-            return Miss("it divides by zero")
-        if match.root.op in (ADD, SUB) and is_opaque(norm, INSTANCE) and not averages_several(graph, norm.operand(0)):
-            return Miss(
-                "a plane of {0} may be one element, whose bias a kernel may round away", (norm.operand(0).type,)
-            )
-        return next((miss for node in match.consumed if (miss := used_elsewhere(node.result))), None)
-
-    def build(self, match: _ChannelAffineMatch, rewriter: Rewriter) -> Sequence[Value]:
-        norm, numbers = match.norm, _numbers(match)
-        assert numbers is not None
-        scale, bias = affine_of(norm)
-        op = match.root.op
-        with np.errstate(all="ignore"):
-            if op in (MUL, DIV):
-                scale, bias = (scale * numbers, bias * numbers) if op is MUL else (scale / numbers, bias / numbers)
-            else:
-                bias = bias + numbers if op is ADD else bias - numbers
-        a = norm.attributes_as(OpaqueAttributes)
-        out = make_norm(rewriter, a.op_type, norm.operand(0), scale, bias, dict(a.attributes))
-        return [out if match.moved is None else rewriter.add(TRANSPOSE, [out], match.moved.attributes)]
-
-
-class AbsorbChannelScale(_AbsorbChannelAffine):
+@simplifies(MUL, DIV, fed_by=(OPAQUE, TRANSPOSE), gives=REASSOCIATES)
+def absorb_channel_scale(e: Sketch, node: Node, *operands: Term) -> Lowered:
     """InstanceNormalization(x) * c, or over c, with one c for each channel, becomes its scale. ``reassociates``."""
-
-    name = "absorb-channel-scale"
-    roots: ClassVar[tuple[Operation, ...]] = (MUL, DIV)
-    fed_by: ClassVar[Collection[Operation]] = (OPAQUE, TRANSPOSE)
+    return _absorbed(e, node)
 
 
-class AbsorbChannelBias(_AbsorbChannelAffine):
+@simplifies(ADD, SUB, fed_by=(OPAQUE, TRANSPOSE), gives=REASSOCIATES)
+def absorb_channel_bias(e: Sketch, node: Node, *operands: Term) -> Lowered:
     """InstanceNormalization(x) + c, or less c, with one c for each channel, becomes its bias. ``reassociates``.
 
     A kernel may round c against the mean times the scale, 1e-5 against 949 too: it rounds the deviations in the same
     way without c. Not where a plane may be a single element: there the deviation is exactly 0, and the result is c.
     """
-
-    name = "absorb-channel-bias"
-    roots: ClassVar[tuple[Operation, ...]] = (ADD, SUB)
-    fed_by: ClassVar[Collection[Operation]] = (OPAQUE, TRANSPOSE)
+    return _absorbed(e, node)
 
 
-def _numbers(match: _ChannelAffineMatch) -> Array | None:
-    """The numbers by channel; None where they vary along another axis."""
-    norm, other = match.norm, match.other
-    if norm.operand(1).shape != (channels(norm.operand(0)),):
-        return None  # a scale for each group
-    return along(match.consumed[0].result, match.axis, other)
+def _absorbed(e: Sketch, node: Node) -> Lowered:
+    """The normalization, perhaps transposed, with the node's constant in its scale and bias."""
+    for value, other in both_ways(node) if node.op in (MUL, ADD) else ((node.operand("a"), node.operand("b")),):
+        moved = made_by(value, TRANSPOSE)
+        norm = norm_of(value if moved is None else moved.operand("x"))
+        if norm is None or constant_of(other) is None:
+            continue
+        e.taken += [norm] if moved is None else [moved, norm]
+        x, op, a = norm.operand(0), node.op, norm.attributes_as(OpaqueAttributes)
+        axis = 1 if moved is None else moved.attributes_as(TransposeAttributes).perm.index(1)
+        # without a scale for each group
+        numbers = along(value, axis, other) if norm.operand(1).shape == (channels(x),) else None
+        if numbers is None:
+            return Miss("{0} is not one number for each channel of {1}", (other.type, x.type))
+        if op is DIV and not np.all(numbers):
+            return Miss("it divides by zero")
+        if op in (ADD, SUB) and is_opaque(norm, INSTANCE) and not averages_several(e.graph, x):
+            return Miss("a plane of {0} may be one element, whose bias a kernel may round away", (x.type,))
+        if reason := taken_elsewhere(e):
+            return reason
+        scale, bias = affine_of(norm)
+        with np.errstate(all="ignore"):
+            if op in (MUL, DIV):
+                scale, bias = (scale * numbers, bias * numbers) if op is MUL else (scale / numbers, bias / numbers)
+            else:
+                bias = bias + numbers if op is ADD else bias - numbers
+        constants = (e.number(scale, x.type.dtype), e.number(bias, x.type.dtype))
+        out = e.onnx(a.op_type, x.type, x, *constants, **dict(a.attributes))
+        return out if moved is None else e(TRANSPOSE, out, attributes=moved.attributes)
+    return KEEP
 
 
 # --- Group normalizations: fused where the target has the operator, decomposed elsewhere
@@ -256,18 +194,18 @@ def _grouped(node: Node) -> tuple[Node, Node] | None:
     return (inner, before) if before is not None and is_reshape(before) else None
 
 
-def _why_no_groups(match: Match) -> Miss | None:
+def _why_no_groups(root: Node, found: tuple[Node, Node]) -> Miss | None:
     """Return the reason why the reshape does not make groups of neighbouring channels, per element of the batch."""
-    before = match.consumed[1]
+    before = found[1]
     x, grouped = before.operand(0), before.result
-    if match.root.result.shape != x.shape:
+    if root.result.shape != x.shape:
         return Miss("the second reshape does not undo the first")
     count, groups = channels(x), channels(grouped)
     if not count or not groups or count % groups:
         return Miss("{0} are not groups of the channels of {1}", (grouped.type, x.type))
     if grouped.shape[0] != x.shape[0]:
         return Miss("the groups of {0} mix the batch of {1}", (grouped.type, x.type))
-    return used_outside(match.consumed, match.root)
+    return used_outside(found, root)
 
 
 _CANCELS = (
@@ -296,7 +234,7 @@ class GroupNorm(Rule[Match]):
         scale, bias = affine_of(match.consumed[0])
         if (scale != 1).any() or bias.any():
             return Miss("its inner scale and bias are for each group, not 1 and 0")
-        return _why_no_groups(match)
+        return _why_no_groups(match.root, (match.consumed[0], match.consumed[1]))
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         norm, before = match.consumed
@@ -305,141 +243,89 @@ class GroupNorm(Rule[Match]):
         assert count is not None and groups is not None
         if _CANCELS not in rewriter.graph.notes:
             rewriter.graph.notes.append(_CANCELS)
-        attributes = {"epsilon": attribute_of(norm, "epsilon", 1e-5), "num_groups": groups}
-        return [make_norm(rewriter, GROUP, x, np.ones(count), np.zeros(count), attributes)]
+        scale, bias = (rewriter.number(np.full(count, n), x.type.dtype) for n in (1, 0))
+        epsilon = attribute_of(norm, "epsilon", 1e-5)
+        return [rewriter.onnx(GROUP, x.type, x, scale, bias, epsilon=epsilon, num_groups=groups).value]
 
 
-class GroupsOfOne(Rule[Match]):
+@simplifies(RESHAPE, onnx=("Reshape",), gives=REASSOCIATES)
+def fuse_groups_of_one(e: Sketch, node: Node, *operands: Term | None) -> Lowered:
     """reshape(InstanceNormalization(reshape(x))) with a group for each channel becomes InstanceNormalization(x).
 
     ``reassociates``: the same numbers are averaged, in another shape.
     """
-
-    name = "fuse-groups-of-one"
-    roots: ClassVar[tuple[Operation, ...]] = (RESHAPE, OPAQUE)
-    rewrite_class = REASSOCIATES
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        found = _grouped(node)
-        if found is None:
-            return None
-        x, groups = found[1].operand(0), channels(found[1].result)
-        return Match(node, found) if groups is not None and x.type.rank > 2 and groups == channels(x) else None
-
-    def check(self, match: Match, graph: Graph) -> Miss | None:
-        return _why_no_groups(match)
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        norm, before = match.consumed
-        x = before.operand(0)
-        attributes = dict(norm.attributes_as(OpaqueAttributes).attributes)
-        return [carry(rewriter, INSTANCE, [x, *norm.operands[1:]], x.type, attributes)]
+    found = _grouped(node)
+    if found is None:
+        return KEEP
+    norm, x, groups = found[0], found[1].operand(0), channels(found[1].result)
+    if groups is None or x.type.rank <= 2 or groups != channels(x):
+        return KEEP
+    e.taken += found
+    attributes = dict(norm.attributes_as(OpaqueAttributes).attributes)
+    return _why_no_groups(node, found) or e.onnx(INSTANCE, x.type, x, *norm.operands[1:], **attributes)
 
 
-class _GroupAffineMatch(Match, eq=False, kw_only=True):
-    """``x`` times ``scale`` plus ``bias``, one number for each channel."""
-
-    x: Value
-    scale: Array
-    bias: Array
-
-
-class GroupAffine(Rule[_GroupAffineMatch]):
+@simplifies(ADD, fed_by=(MUL,), gives=REASSOCIATES)
+def fuse_group_affine(e: Sketch, node: Node, *operands: Term) -> Lowered:
     """A group normalization's scale and bias for each channel, a Mul and an Add, become one BatchNormalization.
 
     Its mean is 0, its variance 1 and its epsilon 0, so that only scale and bias are left of it. ``reassociates``: a
     kernel may round product and sum once. For where GroupNorm does not fire; f32 only, for f16 has no kernel.
     """
-
-    name = "fuse-group-affine"
-    roots: ClassVar[tuple[Operation, ...]] = (ADD,)
-    fed_by: ClassVar[Collection[Operation]] = (MUL,)
-    rewrite_class = REASSOCIATES
-
-    def match(self, node: Node, graph: Graph) -> _GroupAffineMatch | None:
-        for multiplied, bias in both_ways(node):
-            scaled = made_by(multiplied, MUL)
-            for x, scale in both_ways(scaled) if scaled is not None else ():
-                if scaled is None or x.producer is None or _grouped(x.producer) is None:
-                    continue
-                if not 3 <= x.type.rank <= 5 or x.type.dtype is not f32:
-                    return None
-                factors, terms = along(x, 1, scale), along(x, 1, bias)
-                return (
-                    None
-                    if factors is None or terms is None
-                    else _GroupAffineMatch(node, (scaled,), x=x, scale=factors, bias=terms)
-                )
-        return None
-
-    def check(self, match: _GroupAffineMatch, graph: Graph) -> Miss | None:
-        if not (np.isfinite(match.scale).all() and np.isfinite(match.bias).all()):
-            return Miss("its scale or bias is not finite", (), match.x)
-        return used_elsewhere(match.consumed[0].result)
-
-    def build(self, match: _GroupAffineMatch, rewriter: Rewriter) -> Sequence[Value]:
-        x, scale, bias = match.x, match.scale, match.bias
-        numbers = [number(rewriter, a, f32) for a in (scale, bias, np.zeros(scale.shape), np.ones(scale.shape))]
-        return [carry(rewriter, BATCH, [x, *numbers], x.type, {"epsilon": 0.0})]
+    for multiplied, bias in both_ways(node):
+        scaled = made_by(multiplied, MUL)
+        for x, scale in both_ways(scaled) if scaled is not None else ():
+            if scaled is None or x.producer is None or _grouped(x.producer) is None:
+                continue
+            factors, terms = along(x, 1, scale), along(x, 1, bias)
+            if not 3 <= x.type.rank <= 5 or x.type.dtype is not f32 or factors is None or terms is None:
+                return KEEP
+            e.taken.append(scaled)
+            if not (np.isfinite(factors).all() and np.isfinite(terms).all()):
+                return Miss("its scale or bias is not finite", (), x)
+            numbers = (factors, terms, np.zeros(factors.shape), np.ones(factors.shape))
+            reason = used_elsewhere(scaled.result)
+            return reason or e.onnx(BATCH, x.type, x, *[e.number(n, f32) for n in numbers], epsilon=0.0)
+    return KEEP
 
 
-class LowerGroupNorm(Rule[Match]):
+@simplifies(onnx=(GROUP,), gives=REASSOCIATES)
+def lower_group_norm(e: Sketch, node: Node, x: Term, scale: Term, bias: Term) -> Lowered:
     """GroupNormalization becomes an InstanceNormalization of groups between two reshapes, with Mul and Add.
 
     ``reassociates``. Neither DirectML nor ONNX Runtime's CPU provider has a kernel for it. ONNX Runtime uses the
     operator's function instead, 29 nodes for 5 (counted with 1.31, which took twice as long).
     """
-
-    name = "lower-group-norm"
-    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
-    rewrite_class = REASSOCIATES
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        return Match(node) if is_opaque(node, GROUP) else None
-
-    def check(self, match: Match, graph: Graph) -> Miss | None:
-        x, scale, bias = match.root.operand(0), match.root.operand(1), match.root.operand(2)
-        count, groups = channels(x), attribute_of(match.root, "num_groups")
-        if not count or not isinstance(groups, int) or groups < 1 or count % groups:
-            return Miss("the channels of {0} are not known to be {1} groups", (x.type, groups))
-        if x.type.dtype not in (f16, f32):
-            return Miss("{0} has no kernel that is better", (x.type.dtype,), x)
-        if {scale.type.dtype, bias.type.dtype} != {x.type.dtype}:
-            return Miss("scale and bias are {0} and {1} beside {2}", (scale.type, bias.type, x.type), scale)
-        if scale.shape != bias.shape or scale.shape not in ((count,), (groups,)):
-            return Miss("scale and bias are {0} and {1} for {2} channels", (scale.type, bias.type, count), scale)
-        return None
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        x, scale, bias = match.root.operand(0), match.root.operand(1), match.root.operand(2)
-        count, groups = channels(x), attribute_of(match.root, "num_groups")
-        assert count is not None
-        attributes = {"epsilon": attribute_of(match.root, "epsilon", 1e-5)}
-        each = count // groups
-        per_group = scale.shape == (groups,)
-        ones, zeros = (number(rewriter, np.full(groups, n), x.type.dtype) for n in (1, 0))
-        has_bias = per_group and averages_several(rewriter.graph, x, each)
-        operands = [scale if per_group else ones, bias if has_bias else zeros]
-        if groups == count and x.type.rank > 2:
-            out = carry(rewriter, INSTANCE, [x, *operands], x.type, attributes)
-        else:
-            inner = _split_in_groups(rewriter, x, groups, each)
-            out = _back(rewriter, carry(rewriter, INSTANCE, [inner, *operands], inner.type, attributes), x)
-        if not per_group:
-            out = rewriter.add(MUL, [out, _standing(rewriter, scale, x)])
-        return [out if has_bias else rewriter.add(ADD, [out, _standing(rewriter, bias, x)])]
+    count, groups = channels(x.value), attribute_of(node, "num_groups")
+    if not count or not isinstance(groups, int) or groups < 1 or count % groups:
+        return Miss("the channels of {0} are not known to be {1} groups", (x.type, groups))
+    if x.dtype not in (f16, f32):
+        return Miss("{0} has no kernel that is better", (x.dtype,), x.value)
+    if {scale.dtype, bias.dtype} != {x.dtype}:
+        return Miss("scale and bias are {0} and {1} beside {2}", (scale.type, bias.type, x.type), scale.value)
+    if scale.shape != bias.shape or scale.shape not in ((count,), (groups,)):
+        return Miss("scale and bias are {0} and {1} for {2} channels", (scale.type, bias.type, count), scale.value)
+    each, per_group = count // groups, scale.shape == (groups,)
+    has_bias = per_group and averages_several(e.graph, x.value, each)
+    ones, zeros = (e.number(np.full(groups, n), x.dtype) for n in (1, 0))
+    is_plain = groups == count and x.rank > 2
+    inner = x if is_plain else _split_in_groups(e, x, groups, each)
+    constants = (scale if per_group else ones, bias if has_bias else zeros)
+    out = e.onnx(INSTANCE, inner.type, inner, *constants, epsilon=attribute_of(node, "epsilon", 1e-5))
+    out = out if is_plain else _back(e, out, x)
+    out = out if per_group else out * _standing(e, scale, x)
+    return out if has_bias else out + _standing(e, bias, x)
 
 
-def _split_in_groups(rewriter: Rewriter, x: Value, groups: int, each: int) -> Value:
+def _split_in_groups(e: Sketch, x: Term, groups: int, each: int) -> Term:
     """The channels of each group in one row."""
     shape = (x.shape[0], groups, each * product(x.shape[2:]))
     if x.type.is_static:
-        return rewriter.add(RESHAPE, [x], ReshapeAttributes(shape=shape))
-    sizes = number(rewriter, np.array([0, groups, -1]), i64)
-    return carry(rewriter, "Reshape", [x, sizes], x.type.with_shape(shape), {})
+        return x.reshape(shape)
+    return e.onnx("Reshape", x.type.with_shape(shape), x, e.number([0, groups, -1], i64))
 
 
-def _back(rewriter: Rewriter, value: Value, x: Value) -> Value:
+def _back(e: Sketch, value: Term, x: Term) -> Term:
     """The value in the shape of x.
 
     One open size beside that of the first axis is what is left: ``_grouped`` failed if the first is 0, as ONNX
@@ -449,20 +335,18 @@ def _back(rewriter: Rewriter, value: Value, x: Value) -> Value:
     if not x.type.is_static and sum(not isinstance(size, int) for size in x.shape[1:]) <= 1:
         left = [size if isinstance(size, int) else -1 for size in x.shape[1:]]
         if 0 not in left:
-            return carry(rewriter, "Reshape", [value, number(rewriter, np.array([0, *left]), i64)], x.type, {})
-    if x.type.is_static or rewriter.graph.opset >= 14:
-        return rewriter.add(RESHAPE, [value], ReshapeAttributes(shape=x.shape))
-    sizes = OpaqueAttributes(op_type="Shape", types=(TensorType(i64, (x.type.rank,)),))
-    return carry(rewriter, "Reshape", [value, rewriter.add(OPAQUE, [x], sizes)], x.type, {})
+            return e.onnx("Reshape", x.type, value, e.number([0, *left], i64))
+    if x.type.is_static or e.graph.opset >= 14:
+        return value.reshape(x.shape)
+    return e.onnx("Reshape", x.type, value, e.onnx("Shape", TensorType(i64, (x.rank,)), x))
 
 
-def _standing(rewriter: Rewriter, value: Value, x: Value) -> Value:
+def _standing(e: Sketch, value: Term, x: Term) -> Term:
     """One number for each channel, along axis 1 of x."""
-    axes = tuple(range(1, x.type.rank - 1))
-    known = constant_of(value)
-    if known is not None:
-        return number(rewriter, known.array.reshape(-1, *[1] * len(axes)), value.type.dtype)
-    return rewriter.add(UNSQUEEZE, [value], NewAxesAttributes(axes=axes)) if axes else value
+    axes = tuple(range(1, x.rank - 1))
+    if value.data is not None:
+        return e.number(value.data.array.reshape(-1, *[1] * len(axes)), value.dtype)
+    return e.unsqueeze(value, axes=axes) if axes else value
 
 
 #: GroupNormalization has a scale for each channel from here on.
@@ -482,16 +366,15 @@ class FuseInstanceNorm(RewritePass, frozen=True):
     rewrite_class: ClassVar[str] = RANGE
 
     def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
-        statistics: list[type[Rule[Any]]] = [ScaledStatistic, RootOfStatistic]
+        statistics = (scaled_statistic, root_of_statistic)
         if not context.capabilities.emits_nodes:
             return statistics
-        absorb: list[type[Rule[Any]]] = [AbsorbChannelScale, AbsorbChannelBias]
         rules: list[type[Rule[Any]]] = [WrittenInstanceNorm, MeanVarianceInstanceNorm]
-        rules += [*absorb, GroupsOfOne]
+        rules += [absorb_channel_scale, absorb_channel_bias, fuse_groups_of_one]
         if not context.target.portable:
-            rules.append(LowerGroupNorm)
+            rules.append(lower_group_norm)
         if context.target.portable and context.opset >= _GROUP_NORM_OPSET:
             rules.append(GroupNorm)
         if context.opset >= _BATCH_NORM_OPSET:  # a GroupNorm that is allowed leaves nothing for it
-            rules.append(GroupAffine)
+            rules.append(fuse_group_affine)
         return [*rules, transpose_chain, *statistics]

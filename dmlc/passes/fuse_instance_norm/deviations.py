@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from math import isfinite, sqrt
-from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
@@ -17,11 +15,13 @@ from dmlc.ops.elementwise import SQRT
 from dmlc.ops.move import RESHAPES
 from dmlc.ops.reduce import REDUCE_L2, REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE, ReduceAttributes, reduction_of
 from dmlc.passes.canonicalize_reduce.kinds import reduce_to
+from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.layouts import ones_between
+from dmlc.passes.lowering import KEEP, Lowered, simplifies
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.normal_form import base_of
 from dmlc.passes.patterns import Seen, scaled_of, square_of
-from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
+from dmlc.passes.rewrite import Miss
 
 _SUMS = (REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE)
 #: The root of the sum of so many squares of f16 is an f16, whatever they are.
@@ -116,14 +116,6 @@ def _statistic(value: Value, graph: Graph, root: Node) -> _Statistic | None:
     return _Statistic(node, tuple(steps), x or node.operand("x"), square, counted, total, largest, shared)
 
 
-class _StatisticMatch(Match, eq=False, kw_only=True):
-    """``op`` of ``x`` times ``factor`` is what is made; ``op`` is None where the reduction stays as it is."""
-
-    found: _Statistic
-    op: Operation | None
-    factor: float
-
-
 def _is_one(factor: float, dtype: DType) -> bool:
     return abs(factor - 1) <= 4 * float(np.finfo(dtype.numpy).eps)
 
@@ -134,85 +126,62 @@ def _holds(factor: float, dtype: DType) -> bool:
     return tiny <= abs(factor) <= 1 / tiny
 
 
-def _scaled(rewriter: Rewriter, value: Value, factor: float) -> Value:
+def _scaled(value: Term, factor: float) -> Term:
     """The value times the factor; over a whole number where the factor is one over that."""
-    dtype = value.type.dtype
-    if _is_one(factor, dtype):
+    if _is_one(factor, value.dtype):
         return value
     below = round(1 / factor)
-    divides = abs(factor) < 1 and abs(below * factor - 1) < 1e-12
-    constant = rewriter.constant(np.asarray(below if divides else factor, dtype.numpy))
-    return rewriter.add(DIV if divides else MUL, [value, constant])
+    return value / below if abs(factor) < 1 and abs(below * factor - 1) < 1e-12 else value * factor
 
 
-class _StatisticRule(Rule[_StatisticMatch]):
-    """``halves`` says that the target computes f16 as it is: elsewhere a new node would stand between two casts."""
-
-    rewrite_class = REASSOCIATES
-
-    def takes(self, value: Value) -> bool:
-        dtype = value.type.dtype
-        return dtype.is_float and (self.context.target.native_f16 or dtype is not f16)
+def _is_computed(e: Sketch, dtype: DType) -> bool:
+    """Return whether the target computes the dtype as it is: elsewhere a new node would stand between two casts."""
+    return dtype.is_float and (e.target.target.native_f16 or dtype is not f16)
 
 
-class ScaledStatistic(_StatisticRule):
+@simplifies(MUL, DIV, fed_by=(CONSTANT,), gives=REASSOCIATES)
+def scaled_statistic(e: Sketch, node: Node, *operands: Term) -> Lowered:
     """A sum or mean times and over constants, as an unbiased variance is written, becomes one reduction and at most
     one factor.
 
     reduce_mean(d * d) * n / (n - 1) is reduce_sum_square(d) / (n - 1). ``reassociates``: constants are multiplied
     first, and a mean becomes its sum. In f16 this is done only if a sum as large was computed before, too.
     """
+    dtype = node.result.type.dtype
+    found = _statistic(node.result, e.graph, node) if _is_computed(e, dtype) and not _is_scaled_on(node) else None
+    plan = None if found is None or any(n.op in RESHAPES for n in found.steps) else _plan(found)
+    if found is None or plan is None:
+        return KEEP
+    e.taken += [n for n in found.nodes if n is not node]
+    op, factor = plan
+    if not _holds(factor, dtype):
+        return Miss("the factor {0:g} is out of the range of {1}", (factor, dtype))
+    if op is None:
+        return _scaled(e.of(found.reduction.result), factor)
+    if op is not REDUCE_MEAN and not found.fits_as_sum():
+        return Miss("the sum of {0} f16 may overflow where their mean does not", (found.count,), found.x)
+    x = found.x if op is REDUCE_SUM_SQUARE else found.reduction.operand("x")
+    return _scaled(e(op, x, attributes=found.reduction.attributes), factor)
 
-    name = "scaled-statistic"
-    roots: ClassVar[tuple[Operation, ...]] = (MUL, DIV)
-    fed_by: ClassVar[Collection[Operation]] = (CONSTANT,)
 
-    def match(self, node: Node, graph: Graph) -> _StatisticMatch | None:
-        if not self.takes(node.result) or _is_scaled_on(node):
-            return None
-        found = _statistic(node.result, graph, node)
-        if found is None or any(n.op in RESHAPES for n in found.steps):
-            return None
-        plan = self._plan(found)
-        if plan is None:
-            return None
-        inside = tuple([n for n in found.nodes if n is not node])
-        op, factor = plan
-        return _StatisticMatch(node, inside, found=found, op=op, factor=factor)
-
-    def check(self, match: _StatisticMatch, graph: Graph) -> Miss | None:
-        found, dtype = match.found, match.root.result.type.dtype
-        if not _holds(match.factor, dtype):
-            return Miss("the factor {0:g} is out of the range of {1}", (match.factor, dtype))
-        if match.op not in (None, REDUCE_MEAN) and not found.fits_as_sum():
-            return Miss("the sum of {0} f16 may overflow where their mean does not", (found.count,), found.x)
-        return None
-
-    def build(self, match: _StatisticMatch, rewriter: Rewriter) -> Sequence[Value]:
-        found = match.found
-        value = found.reduction.result
-        if match.op is not None:
-            x = found.x if match.op is REDUCE_SUM_SQUARE else found.reduction.operand("x")
-            value = rewriter.add(match.op, [x], found.reduction.attributes)
-        return [_scaled(rewriter, value, match.factor)]
-
-    def _plan(self, found: _Statistic) -> tuple[Operation | None, float] | None:
-        """The cheapest form, where it takes fewer nodes than there are; None where there is none."""
-        dtype, factor, of_sum = found.reduction.result.type.dtype, found.factor, found.of_sum
-        if found.shared or of_sum is None:
-            return (None, factor) if len(found.steps) > 1 else None
-        if found.reduction.op is REDUCE_SUM and len(found.steps) == 1:
-            return None  # mean-from-sum and sum-of-squares say it
-        if found.of_squares:
-            op, factor = REDUCE_SUM_SQUARE, of_sum
-        elif _is_one(of_sum, dtype):
-            op, factor = REDUCE_SUM, of_sum
-        elif found.count is not None and _is_one(of_sum * found.count, dtype):
-            op, factor = REDUCE_MEAN, 1.0
-        else:
-            op = reduction_of(found.reduction)
-        made = 1 + (not _is_one(factor, dtype))
-        return (op, factor) if made < len(found.nodes) else None
+def _plan(found: _Statistic) -> tuple[Operation | None, float] | None:
+    """The cheapest form, where it takes fewer nodes than there are; None where there is none. The operation is None
+    where the reduction stays as it is."""
+    dtype, factor, of_sum = found.reduction.result.type.dtype, found.factor, found.of_sum
+    if found.shared or of_sum is None:
+        return (None, factor) if len(found.steps) > 1 else None
+    if found.reduction.op is REDUCE_SUM and len(found.steps) == 1:
+        return None  # mean-from-sum and sum-of-squares say it
+    if found.of_squares:
+        op, factor = REDUCE_SUM_SQUARE, of_sum
+    elif _is_one(of_sum, dtype):
+        op, factor = REDUCE_SUM, of_sum
+    elif found.count is not None and _is_one(of_sum * found.count, dtype):
+        op, factor = REDUCE_MEAN, 1.0
+    else:
+        op = reduction_of(found.reduction)
+    made = 1 + (not _is_one(factor, dtype))
+    return (op, factor) if made < len(found.nodes) else None
 
 
 def _is_scaled_on(node: Node) -> bool:
@@ -221,38 +190,30 @@ def _is_scaled_on(node: Node) -> bool:
     return bool(users) and len(users[0].results) == 1 and scaled_of(users[0].result) is not None
 
 
-class RootOfStatistic(_StatisticRule):
+@simplifies(
+    *(SQRT, POW),
+    fed_by=(REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE, *RESHAPES, MUL, DIV),
+    gives=REASSOCIATES,
+)
+def root_of_statistic(e: Sketch, node: Node, *operands: Term) -> Lowered:
     """The root of a mean, or of a scaled sum, of squares becomes reduce_l2 and at most one factor.
 
     sqrt(reduce_mean(d * d) * n / (n - 1)) is reduce_l2(d) times one over the root of n - 1. ``reassociates``: the
     factor leaves the root. Axes of size 1 that were put back in between are kept instead.
     """
-
-    name = "root-of-statistic"
-    roots: ClassVar[tuple[Operation, ...]] = (SQRT, POW)
-    fed_by: ClassVar[Collection[Operation]] = (REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE, *RESHAPES, MUL, DIV)
-
-    def match(self, node: Node, graph: Graph) -> _StatisticMatch | None:
-        under = base_of(node.result, 0.5, []) if self.takes(node.result) else None
-        found = None if under is None else _statistic(under, graph, node)
-        if found is None or found.shared or not found.of_squares or found.of_sum is None or found.of_sum <= 0:
-            return None
-        factor = sqrt(found.of_sum)
-        # The rule root-of-squares takes the root of a sum of squares that nothing scales.
-        if not found.steps and (found.reduction.op is REDUCE_SUM_SQUARE or _is_one(factor, node.result.type.dtype)):
-            return None
-        return _StatisticMatch(node, found.nodes, found=found, op=REDUCE_L2, factor=factor)
-
-    def check(self, match: _StatisticMatch, graph: Graph) -> Miss | None:
-        found, dtype = match.found, match.root.result.type.dtype
-        if not _holds(match.factor, dtype):
-            return Miss("the factor {0:g} is out of the range of {1}", (match.factor, dtype))
-        if dtype is f16 and (found.count is None or found.count > _MOST_HALVES):
-            return Miss("the root of the sum of that many squares may be too large for f16", (), found.x)
-        return None
-
-    def build(self, match: _StatisticMatch, rewriter: Rewriter) -> Sequence[Value]:
-        found = match.found
-        record = ReduceAttributes(axes=found.axes, keepdims=True)
-        root = reduce_to(rewriter, REDUCE_L2, found.x, record, match.root.result.shape)
-        return [_scaled(rewriter, root, match.factor)]
+    dtype = node.result.type.dtype
+    under = base_of(node.result, 0.5, []) if _is_computed(e, dtype) else None
+    found = None if under is None else _statistic(under, e.graph, node)
+    if found is None or found.shared or not found.of_squares or found.of_sum is None or found.of_sum <= 0:
+        return KEEP
+    factor = sqrt(found.of_sum)
+    # The rule root-of-squares takes the root of a sum of squares that nothing scales.
+    if not found.steps and (found.reduction.op is REDUCE_SUM_SQUARE or _is_one(factor, dtype)):
+        return KEEP
+    e.taken += found.nodes
+    if not _holds(factor, dtype):
+        return Miss("the factor {0:g} is out of the range of {1}", (factor, dtype))
+    if dtype is f16 and (found.count is None or found.count > _MOST_HALVES):
+        return Miss("the root of the sum of that many squares may be too large for f16", (), found.x)
+    record = ReduceAttributes(axes=found.axes, keepdims=True)
+    return _scaled(e.of(reduce_to(e, REDUCE_L2, found.x, record, node.result.shape)), factor)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from dmlc.ir import Graph, Node, Operation, Value, product
+from dmlc.ir import Node, Value, product
 from dmlc.ops.binary import BINARY
 from dmlc.ops.choose import CAST, CLIP, WHERE
 from dmlc.ops.elementwise import UNARY
@@ -13,21 +13,20 @@ from dmlc.ops.index import GATHER
 from dmlc.ops.move import (
     CONCAT,
     PAD,
-    RESHAPE,
     RESHAPES,
     SLICE,
     SPLIT,
     TILE,
     TRANSPOSE,
-    ReshapeAttributes,
     SplitAttributes,
 )
 from dmlc.ops.normalize import SOFTMAX
-from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.ops.reduce import REDUCTIONS
+from dmlc.passes.expressions import Sketch, Term
+from dmlc.passes.lowering import KEEP, Lowered, simplifies
 from dmlc.passes.manager import EXACT, PassContext
 from dmlc.passes.patterns import made_by
-from dmlc.passes.rewrite import Match, RewritePass, Rewriter, Rule
+from dmlc.passes.rewrite import RewritePass, Rule
 from dmlc.passes.split_from_slices import dispatches_each
 
 #: Operations that ONNX Runtime moves a transpose through.
@@ -36,33 +35,21 @@ _PASSED = frozenset(
 )
 
 
-class FlattenBeforeSplit(Rule[Match]):
+@simplifies(SPLIT, fed_by=(TRANSPOSE,))
+def flatten_before_split(e: Sketch, node: Node, x: Term) -> Lowered:
     """A split of a transpose that leads to other transposes cuts a matrix of the same elements.
 
     ``exact``. ONNX Runtime would transpose each part instead of the whole (TransposeOptimizer). It moves a transpose
     through a split, but not through a flatten.
     """
-
-    name = "flatten-before-split"
-    roots: ClassVar[tuple[Operation, ...]] = (SPLIT,)
-    fed_by: ClassVar[Collection[Operation]] = (TRANSPOSE,)
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        shapes = [size for value in (*node.operands, *node.results) if value is not None for size in value.shape]
-        is_known = all(isinstance(size, int) and size for size in shapes)
-        led = made_by(node.operand("x"), TRANSPOSE) is not None and is_known and _lead_to_transpose(node.results)
-        return Match(node) if led else None
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        root, x = match.root, match.root.operand("x")
-        axis = root.attributes_as(SplitAttributes).axis
-        type = x.type.with_shape((product(x.shape[:axis]), product(x.shape[axis:])))
-        record = OpaqueAttributes(op_type="Flatten", types=(type,), attributes=(("axis", axis),))
-        sizes = tuple([product(value.shape[axis:]) for value in root.results])
-        flat = rewriter.add(OPAQUE, [x], record)
-        parts = rewriter.add_node(SPLIT, [flat], SplitAttributes(axis=1, sizes=sizes)).results
-        whole = zip(parts, root.results, strict=True)
-        return [rewriter.add(RESHAPE, [part], ReshapeAttributes(shape=value.shape)) for part, value in whole]
+    is_known = all(isinstance(size, int) and size for value in (x.value, *node.results) for size in value.shape)
+    if made_by(x.value, TRANSPOSE) is None or not is_known or not _lead_to_transpose(node.results):
+        return KEEP
+    axis = node.attributes_as(SplitAttributes).axis
+    type = x.type.with_shape((product(x.shape[:axis]), product(x.shape[axis:])))
+    sizes = [product(value.shape[axis:]) for value in node.results]
+    parts = e.parts(e.onnx("Flatten", type, x, axis=axis), 1, *sizes)
+    return [part.reshape(value.shape) for part, value in zip(parts, node.results, strict=True)]
 
 
 def _lead_to_transpose(values: Sequence[Value]) -> bool:
@@ -86,4 +73,4 @@ class KeepTransposes(RewritePass, frozen=True):
     rewrite_class: ClassVar[str] = EXACT
 
     def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
-        return [FlattenBeforeSplit] if dispatches_each(context.capabilities) else []
+        return [flatten_before_split] if dispatches_each(context.capabilities) else []

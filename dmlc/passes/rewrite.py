@@ -273,11 +273,6 @@ def used_elsewhere(value: Value) -> Miss | None:
     return Miss("{0} is used {1} times (being an output counts)", (_name(value), len(value.uses)), value)
 
 
-def consumed_elsewhere(match: Match) -> Miss | None:
-    """The same for the nodes that a match consumes: of the first that others need too."""
-    return next(filter(None, [used_elsewhere(node.result) for node in match.consumed]), None)
-
-
 def _name(value: Value) -> str:
     if value.name is not None:
         return value.name

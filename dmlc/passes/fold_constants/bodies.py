@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dmlc.ir import FOREIGN, Array, ForeignType, Graph, Node, Operation, Region, Tensor, Value
+from dmlc.ir.dtype import i64
 from dmlc.ops.binary import BINARY
 from dmlc.ops.choose import CAST, CLIP, WHERE
 from dmlc.ops.constant import CONSTANT, constant_of
@@ -22,17 +23,13 @@ from dmlc.ops.move import (
     EXPAND,
     PAD,
     SPLIT,
-    SQUEEZE,
-    UNSQUEEZE,
-    AxesAttributes,
-    ConcatAttributes,
     ExpandAttributes,
-    NewAxesAttributes,
     SplitAttributes,
 )
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.ops.reduce import REDUCTIONS, ReduceAttributes
-from dmlc.passes.expressions import Formulas
+from dmlc.passes.expressions import Formulas, Sketch, Term, plain
+from dmlc.passes.lowering import KEEP, Lowered, simplifies
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 
@@ -329,82 +326,43 @@ _T = TypeVar("_T")
 _Element: TypeAlias = "Value | _SplitPart"
 
 
-class _SequenceMatch(Match, eq=False, kw_only=True):
-    """``elements`` are the elements of the sequence that the root uses."""
-
-    elements: Sequence[_Element]
-
-
-class KnownSequence(Rule[_SequenceMatch]):
+@simplifies(OPAQUE)
+def known_sequence(e: Sketch, node: Node, *operands: Term | None) -> Lowered:
     """An element of a sequence of known tensors becomes that tensor, its length a constant, and its concatenation a
     concat.
 
     The parts of a SplitToSequence become the parts of a split, which execution providers have kernels for.
     """
-
-    name = "known-sequence"
-    roots: ClassVar[tuple[Operation, ...]] = (OPAQUE,)
-
-    def match(self, node: Node, graph: Graph) -> _SequenceMatch | None:
-        if _first(_BUILDERS, node) is None:
-            return None
-        elements = _elements(node.operands[0])
-        return None if elements is None else _SequenceMatch(node, elements=elements)
-
-    def check(self, match: _SequenceMatch, graph: Graph) -> Miss | None:
-        root, count = match.root, len(match.elements)
-        if is_opaque(root, "SequenceAt"):
-            place = _integer(root.operands[1])
-            if place is None:
-                return Miss("the position is not known while compiling")
-            return None if -count <= place < count else Miss("position {0} of {1} elements", (place, count))
-        if is_opaque(root, "ConcatFromSequence"):
-            types = [element.x.type if isinstance(element, _SplitPart) else element.type for element in match.elements]
-            if not types or any(t.dtype is FOREIGN for t in types):
-                return Miss("the type of an element is not known")
-        return None
-
-    def describe(self, match: _SequenceMatch) -> str:
-        op_type = match.root.attributes_as(OpaqueAttributes).op_type
-        return f"{op_type} of a sequence of {len(match.elements)}"
-
-    def build(self, match: _SequenceMatch, rewriter: Rewriter) -> Sequence[Value]:
-        build = _first(_BUILDERS, match.root)
-        assert build is not None
-        return [build(match, rewriter)]
+    op_type = next((name for name in _READERS if is_opaque(node, name)), None)
+    elements = None if op_type is None else _elements(node.operands[0])
+    if elements is None:
+        return KEEP
+    if op_type == "SequenceLength":
+        return e.number(len(elements), i64)
+    if op_type == "SequenceAt":
+        place, count = _integer(node.operands[1]), len(elements)
+        if place is None:
+            return Miss("the position is not known while compiling")
+        if not -count <= place < count:
+            return Miss("position {0} of {1} elements", (place, count))
+        return _tensor(elements[place], e)
+    types = [element.x.type if isinstance(element, _SplitPart) else element.type for element in elements]
+    if not types or any(t.dtype is FOREIGN for t in types):
+        return Miss("the type of an element is not known")
+    values = [_tensor(element, e) for element in elements]
+    is_new = bool(attribute_of(node, "new_axis", 0))
+    axis = int(attribute_of(node, "axis")) % (values[0].type.rank + is_new)
+    return e.concat(*[e.unsqueeze(value, axes=(axis,)) if is_new else value for value in values], axis=axis)
 
 
-def _at(match: _SequenceMatch, make: Formulas) -> Value:
-    place = _integer(match.root.operands[1])
-    assert place is not None
-    return _tensor(match.elements[place], make)
+_READERS = ("ConcatFromSequence", "SequenceAt", "SequenceLength")
 
 
-def _length(match: _SequenceMatch, make: Formulas) -> Value:
-    return make.constant(np.asarray(len(match.elements), np.int64))
-
-
-def _concat(match: _SequenceMatch, make: Formulas) -> Value:
-    root = match.root
-    values = [_tensor(element, make) for element in match.elements]
-    is_new = bool(attribute_of(root, "new_axis", 0))
-    rank = values[0].type.rank + is_new
-    axis = int(attribute_of(root, "axis")) % rank
-    if is_new:
-        values = [make.add(UNSQUEEZE, [value], NewAxesAttributes(axes=(axis,))) for value in values]
-    return make.add(CONCAT, values, ConcatAttributes(axis=axis))
-
-
-_BUILDERS = {"ConcatFromSequence": _concat, "SequenceAt": _at, "SequenceLength": _length}
-
-
-def _tensor(element: _Element, make: Formulas) -> Value:
+def _tensor(element: _Element, e: Sketch) -> Value:
     if isinstance(element, Value):
         return element
-    part = make.add_node(SPLIT, [element.x], element.split).results[element.index]
-    if element.keeps_axis:
-        return part
-    return make.add(SQUEEZE, [part], AxesAttributes(axes=(element.split.axis,)))
+    part = e.results(SPLIT, element.x, attributes=element.split)[element.index]
+    return plain(part if element.keeps_axis else e.squeeze(part, axes=(element.split.axis,)))
 
 
 def _elements(sequence: Value | None) -> list[_Element] | None:

@@ -41,7 +41,9 @@ from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, is_opaque
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, REDUCTIONS
 from dmlc.ops.scan import CUMPROD, CUMSUM
 from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, TOP_K
+from dmlc.passes.expressions import Sketch
 from dmlc.passes.fold_constants.opaque import evaluated, is_rounded
+from dmlc.passes.lowering import KEEP, Lowered, simplifies
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 
@@ -149,21 +151,14 @@ class Evaluate(Rule[ConstantMatch]):
         return [rewriter.constant(array, old.type.dtype) for array, old in zip(results, node.results, strict=True)]
 
 
-class FillScalar(Rule[Match]):
+@simplifies(
+    FULL,
+    describe=lambda rule, match: f"{match.root.attributes.value} as {match.root.result.type}",
+)
+def fill_scalar(e: Sketch, node: Node) -> Lowered:
     """A scalar that is filled with a number, or with a size that is known by now, becomes a constant. ``exact``."""
-
-    name = "fill-scalar"
-    roots: ClassVar[tuple[Operation, ...]] = (FULL,)
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        a = node.attributes_as(FullAttributes)
-        return Match(node) if not a.shape and not isinstance(a.value, DimExpr) else None
-
-    def describe(self, match: Match) -> str:
-        return f"{match.root.attributes_as(FullAttributes).value} as {match.root.result.type}"
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        return [rewriter.constant(full_value(match.root.attributes_as(FullAttributes)))]
+    a = node.attributes_as(FullAttributes)
+    return KEEP if a.shape or isinstance(a.value, DimExpr) else e.of(e.constant(full_value(a)))
 
 
 def _is_fill(node: Node) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from math import ceil, floor, prod
 from typing import Any, ClassVar, TypeAlias
@@ -14,6 +14,8 @@ from dmlc.ops.constant import CONSTANT
 from dmlc.ops.index import GATHER
 from dmlc.ops.move import SLICE
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
+from dmlc.passes.expressions import Sketch, Term
+from dmlc.passes.lowering import KEEP, Lowered, simplifies
 from dmlc.passes.rewrite import Match, Rewriter, Rule
 
 # --- Operators of models computed of constants: Conv and Einsum in f64, rounded once, and Resize
@@ -364,31 +366,18 @@ def _open(type: TensorType, around: set[str]) -> float:
     return sum([0 if isinstance(size, int) else 1 if dim_names(size) <= around else 2 for size in type.shape])
 
 
-class SizeMatch(Match, eq=False, kw_only=True):
-    numbers: tuple[int, ...]
-
-
-class KnownSize(Rule[SizeMatch]):
+@simplifies(GATHER, SLICE, fed_by=(OPAQUE,))
+def known_size(e: Sketch, node: Node, x: Term, *operands: Term | None) -> Lowered:
     """Sizes that are taken of a Shape, and that are known by now, become a constant.
 
     ``exact``. The importer does so with what it knows; types become known when a branch or a shape folds.
     """
+    if not is_opaque(x.value.producer, "Shape"):
+        return KEEP
+    from dmlc.inference.shape_numbers import shape_numbers  # it loads onnx, which a program does without
 
-    name = "known-size"
-    roots: ClassVar[tuple[Operation, ...]] = (GATHER, SLICE)
-    fed_by: ClassVar[Collection[Operation]] = (OPAQUE,)
-
-    def match(self, node: Node, graph: Graph) -> SizeMatch | None:
-        maker = node.operand("x").producer
-        if maker is None or not is_opaque(maker, "Shape"):
-            return None
-        from dmlc.inference.shape_numbers import shape_numbers  # it loads onnx, which a program does without
-
-        found = shape_numbers(node.result, graph.opset)
-        numbers = tuple([size for size in found or () if isinstance(size, int)])
-        return SizeMatch(node, numbers=numbers) if found and len(numbers) == len(found) else None
-
-    def build(self, match: SizeMatch, rewriter: Rewriter) -> Sequence[Value]:
-        type = match.root.result.type
-        shape = [size for size in type.shape if isinstance(size, int)]
-        return [rewriter.constant(np.asarray(match.numbers, type.dtype.numpy).reshape(shape))]
+    found, type = shape_numbers(node.result, e.graph.opset), node.result.type
+    numbers = [size for size in found or () if isinstance(size, int)]
+    if not found or len(numbers) != len(found):
+        return KEEP
+    return e.number(np.reshape(numbers, [size for size in type.shape if isinstance(size, int)]), type.dtype)

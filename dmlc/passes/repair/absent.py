@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from dmlc.ir import DType, Graph, Node, Operation, Value
+from dmlc.ir import DType, Graph, Node, Operation
 from dmlc.ir.dtype import bool_, f32, i32, i64
 from dmlc.ops.binary import EQUAL, MOD, OR, XOR
 from dmlc.ops.choose import CAST
@@ -30,9 +30,8 @@ from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN
 from dmlc.ops.scan import CUMSUM
 from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, TOP_K, HardmaxAttributes
 from dmlc.passes.expressions import Sketch, Term
-from dmlc.passes.lowering import KEEP, Function, Lowered, NodeRule, lowers
+from dmlc.passes.lowering import KEEP, Function, Lowered, NodeRule, lowers, simplifies
 from dmlc.passes.primitives import softmax
-from dmlc.passes.rewrite import Match, Rewriter, Rule
 
 #: f32 holds every integer up to this.
 _EXACT = float(2**24)
@@ -208,29 +207,20 @@ def integers_in_narrower(e: Sketch, node: Node, x: Term, *others: Term) -> Lower
     return [made[0].cast(node.results[0].type.dtype), *made[1:]]
 
 
-class CastBeforeView(Rule[Match]):
+_VIEWS = {RESHAPE: "Reshape", SQUEEZE: "Squeeze", UNSQUEEZE: "Unsqueeze", TRANSPOSE: "Transpose"}
+
+
+@simplifies(CAST, fed_by=tuple(_VIEWS), optional=False)
+def cast_before_view(e: Sketch, node: Node, x: Term) -> Lowered:
     """The cast of a view of i64 becomes a view of the cast, where the provider has no kernel of the view.
 
     Casts of several views of one value become one.
     """
-
-    name = "cast-before-view"
-    optional = False
-    views: ClassVar = {RESHAPE: "Reshape", SQUEEZE: "Squeeze", UNSQUEEZE: "Unsqueeze", TRANSPOSE: "Transpose"}
-    roots: ClassVar = (CAST,)
-    fed_by: ClassVar = tuple(views)
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        x = node.operand("x")
-        view = x.producer
-        if x.type.dtype is not i64 or view is None or view.op not in self.views:
-            return None
-        name = self.views[view.op]
-        kernel = self.capabilities.kernel(name)
-        is_absent = self.capabilities.leaves(name, i64) or (kernel is not None and "T" in kernel.int64)
-        return Match(node, (view,)) if is_absent else None
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        (view,) = match.consumed
-        cast = rewriter.cast(view.operand(0), match.root.result.type.dtype)
-        return [rewriter.add(view.op, [cast, *view.operands[1:]], view.attributes)]
+    view = e.made_by(x, *_VIEWS)
+    if x.dtype is not i64 or view is None:
+        return KEEP
+    name = _VIEWS[view.op]
+    kernel = e.target.kernel(name)
+    if not e.target.leaves(name, i64) and (kernel is None or "T" not in kernel.int64):
+        return KEEP
+    return e.again(view, e.of(view.operand(0)).cast(node.result.type.dtype))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import pi, sqrt
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dmlc.ir import FOREIGN, DType, Graph, Node, Operation, OpError, Value
 from dmlc.ir.dtype import f16, f32
@@ -14,8 +14,8 @@ from dmlc.ops.binary import ADD, DIV, MUL, POW, SUB
 from dmlc.ops.elementwise import ERF, GELU, NEG, TANH, GeluAttributes
 from dmlc.ops.normalize import LAYER_NORM, LP_NORM, LpNormAttributes, NormAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque, title_of
-from dmlc.passes.expressions import Sketch, Term
-from dmlc.passes.lowering import KEEP, Lowered, NodeRule, lowers
+from dmlc.passes.expressions import Formulas, Sketch, Term
+from dmlc.passes.lowering import KEEP, Lowered, LoweredNode, NodeRule, lowers
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
 from dmlc.passes.normal_form import Form, Forms, number, plus, power, quotient, times
 from dmlc.passes.patterns import scalar_of
@@ -254,38 +254,30 @@ class TanhGelu(GeluRule):
         return [tanh_gelu(rewriter, match.x, self.capabilities)]
 
 
-class GeluOperator(Rule[Match]):
+def _class_of_gelu(rule: Any, match: LoweredNode, graph: Graph, context: PassContext) -> str:
+    """A program of the language does not ask for one operator: the rule chooses it."""
+    return EXACT if match.root.op is GELU and match.root.origin is None else REASSOCIATES
+
+
+@lowers(
+    GELU,
+    onnx=("Gelu", f"{MICROSOFT}.FastGelu"),
+    repairs=("gelu", "fast-gelu"),
+    optional=True,
+    rewrite_class=REASSOCIATES,
+    class_of=_class_of_gelu,
+    describe=lambda rule, match: title_of(match.root),
+)
+def gelu_operator(e: Sketch, node: Node, x: Term | None, bias: Term | None = None) -> Lowered:
     """ONNX's Gelu becomes com.microsoft.Gelu; its tanh form, and FastGelu, become x * sigmoid(2 u), or FastGelu where
     that is right."""
-
-    name = "gelu-operator"
-    roots: ClassVar[tuple[Operation, ...]] = (GELU, OPAQUE)
-    repairs: ClassVar[tuple[str, ...]] = ("gelu", "fast-gelu")
-    rewrite_class = REASSOCIATES
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        if node.op is not GELU and not is_opaque(node, "Gelu") and not is_opaque(node, "FastGelu", MICROSOFT):
-            return None
-        x = node.operands[0]
-        if x is None or not _has_gelu(self.capabilities, x.type.dtype):
-            return None
-        is_right = is_opaque(node, "FastGelu", MICROSOFT) and _has_fast_gelu(self.capabilities, x.type.dtype)
-        return None if is_right else Match(node)
-
-    def class_of(self, match: Match, graph: Graph, context: PassContext) -> str:
-        """A program of the language does not ask for one operator: the rule chooses it."""
-        return EXACT if match.root.op is GELU and match.root.origin is None else self.rewrite_class
-
-    def describe(self, match: Match) -> str:
-        return title_of(match.root)
-
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        root, x = match.root, match.root.operand(0)
-        if _is_erf_form(root):
-            return [own_gelu(rewriter, x)]
-        if len(root.operands) > 1 and root.operands[1] is not None:
-            x = rewriter.add(ADD, [x, rewriter.reshape(root.operands[1], x.shape[-1:])])
-        return [tanh_gelu(rewriter, x, self.capabilities)]
+    if x is None or not _has_gelu(e.target, x.dtype):
+        return KEEP
+    if is_opaque(node, "FastGelu", MICROSOFT) and _has_fast_gelu(e.target, x.dtype):
+        return KEEP
+    if _is_erf_form(node):
+        return own_gelu(e, x.value)
+    return tanh_gelu(e, (x if bias is None else x + bias.reshape(x.shape[-1:])).value, e.target)
 
 
 def _is_erf_form(node: Node) -> bool:
@@ -294,16 +286,16 @@ def _is_erf_form(node: Node) -> bool:
     return is_opaque(node, "Gelu") and bool(attribute_of(node, "approximate", "none") == "none")
 
 
-def own_gelu(rewriter: Rewriter, x: Value) -> Value:
+def own_gelu(e: Formulas, x: Value) -> Value:
     """ONNX Runtime's own Gelu of a value."""
-    return rewriter.add(OPAQUE, [x], OpaqueAttributes(op_type="Gelu", domain=MICROSOFT, types=(x.type,)))
+    return e.add(OPAQUE, [x], OpaqueAttributes(op_type="Gelu", domain=MICROSOFT, types=(x.type,)))
 
 
-def tanh_gelu(rewriter: Rewriter, x: Value, capabilities: Capabilities) -> Value:
+def tanh_gelu(e: Formulas, x: Value, capabilities: Capabilities) -> Value:
     """GELU's tanh form: ONNX Runtime's own operator, or as the declaration of ``gelu`` writes it."""
     if _has_fast_gelu(capabilities, x.type.dtype):
-        return rewriter.add(OPAQUE, [x], OpaqueAttributes(op_type="FastGelu", domain=MICROSOFT, types=(x.type,)))
-    return rewriter.composed(GELU, rewriter.of(x), GeluAttributes(approximate="tanh")).value
+        return e.add(OPAQUE, [x], OpaqueAttributes(op_type="FastGelu", domain=MICROSOFT, types=(x.type,)))
+    return e.composed(GELU, e.of(x), GeluAttributes(approximate="tanh")).value
 
 
 def _has_gelu(capabilities: Capabilities, dtype: DType) -> bool:

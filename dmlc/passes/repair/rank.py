@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Sequence
-from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
-from dmlc.ir import FOREIGN, Attributes, Dim, Graph, Node, Operation, Value, product
+from dmlc.ir import FOREIGN, Dim, Graph, Node, Value, product
 from dmlc.ops.binary import BINARY
 from dmlc.ops.choose import CAST, CLIP, WHERE
 from dmlc.ops.constant import constant_of
@@ -24,61 +22,31 @@ from dmlc.passes.expressions import Formulas, Sketch, Term
 from dmlc.passes.layouts import is_unit
 from dmlc.passes.lowering import KEEP, Lowered, lowers
 from dmlc.passes.patterns import depends_on_batch, made_by, opaque_factors
-from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
+from dmlc.passes.rewrite import Miss
 from dmlc.targets.directml import LARGEST_BATCH
 
-
-class _MergedResultMatch(Match, eq=False, kw_only=True):
-    """``runs`` are the neighbouring axes of the result that become one axis each."""
-
-    runs: tuple[tuple[int, ...], ...]
+_Runs: TypeAlias = "Sequence[Sequence[int]]"
 
 
-class MergeAxes(Rule[_MergedResultMatch]):
-    """Base of these rules: their operands come from reshapes, which then make the merged axes themselves."""
+def _limit(e: Sketch, node: Node) -> int | None:
+    """The most axes that the provider takes, where a result has more."""
+    fault = e.target.fault("rank", "Reshape")
+    limit = None if fault is None else fault.ranks_over
+    return limit if limit is not None and max([v.type.rank for v in node.results], default=0) > limit else None
 
-    optional = False
 
-    repairs: ClassVar[tuple[str, ...]] = ("rank",)
-
-    def match(self, node: Node, graph: Graph) -> _MergedResultMatch | None:
-        limit = self.limit
-        if limit is None or max([v.type.rank for v in node.results], default=0) <= limit or not self.takes(node):
-            return None
-        return _MergedResultMatch(node, runs=self.runs(node, graph))
-
-    def takes(self, node: Node) -> bool:
-        """True if the rule is about the node."""
-        return True
-
-    @cached_property
-    def limit(self) -> int | None:
-        """The most axes that the provider takes; None where it takes any."""
-        (failure,) = self.repairs
-        found = self.capabilities.fault(failure, "Reshape")
-        return None if found is None else found.ranks_over
-
-    @abstractmethod
-    def runs(self, node: Node, graph: Graph) -> tuple[tuple[int, ...], ...]:
-        """The axes of the result that may become one, as few runs as there can be."""
-
-    def check(self, match: _MergedResultMatch, graph: Graph) -> Miss | None:
-        limit = self.limit
-        assert limit is not None
-        if len(match.runs) > limit:
-            return Miss("merging neighbouring axes leaves {0} axes, the limit is {1}", (len(match.runs), limit))
-        for value in match.root.operands:
-            if value is None or value.type.rank <= limit or constant_of(value) is not None:
-                continue
-            reshaped = made_by(value, *RESHAPES)
-            if reshaped is None or reshaped.operand("x").type.rank > limit:
-                rank = value.type.rank if reshaped is None else reshaped.operand("x").type.rank
-                return Miss("{0} has {1} axes where it comes from", (value.type, rank), value)
-        return None
-
-    def describe(self, match: _MergedResultMatch) -> str:
-        name = getattr(match.root.attributes, "op_type", match.root.op.name)
-        return f"{name} of {match.root.results[0].type.rank} axes over {len(match.runs)}"
+def _why_not_merged(node: Node, runs: _Runs, limit: int) -> Miss | None:
+    """The reason against neighbouring axes as one: operands come from reshapes, which then make the merged axes."""
+    if len(runs) > limit:
+        return Miss("merging neighbouring axes leaves {0} axes, the limit is {1}", (len(runs), limit))
+    for value in node.operands:
+        if value is None or value.type.rank <= limit or constant_of(value) is not None:
+            continue
+        reshaped = made_by(value, *RESHAPES)
+        if reshaped is None or reshaped.operand("x").type.rank > limit:
+            rank = value.type.rank if reshaped is None else reshaped.operand("x").type.rank
+            return Miss("{0} has {1} axes where it comes from", (value.type, rank), value)
+    return None
 
 
 #: ONNX operators that the language does not have, whose operands broadcast and whose result has their shape. In other
@@ -92,83 +60,82 @@ _ELEMENTWISE = frozenset(
 )
 
 
-class MergeElementwise(MergeAxes):
+@lowers(*BINARY, *UNARY, CAST, CLIP, WHERE, OPAQUE, repairs=("rank",))
+def merge_elementwise_axes(e: Sketch, node: Node, *operands: Term | None) -> Lowered:
     """An elementwise node of more than 8 axes, between reshapes, is computed over merged neighbours."""
-
-    name = "merge-elementwise-axes"
-    roots: ClassVar[tuple[Operation, ...]] = (*BINARY, *UNARY, CAST, CLIP, WHERE, OPAQUE)
-
-    def takes(self, node: Node) -> bool:
-        if node.op is not OPAQUE:
-            return True
-        a = node.attributes_as(OpaqueAttributes)
-        typed = all(v is not None and v.type.dtype is not FOREIGN for v in (*node.operands, *node.results))
-        return a.op_type in _ELEMENTWISE and typed
-
-    def runs(self, node: Node, graph: Graph) -> tuple[tuple[int, ...], ...]:
-        """Neighbours along which each operand has all elements, or broadcasts over both."""
-        shape = node.result.shape
-        operands = [_aligned(v.shape, len(shape)) for v in node.operands if v is not None]
-        runs: list[list[int]] = []
-        fates: list[tuple[int, ...] | None] = []
-        for axis, size in enumerate(shape):
-            fate = None if is_unit(graph, size) else tuple([_fate(own[axis], size, axis) for own in operands])
-            if runs and (fate is None or fates[-1] is None or fates[-1] == fate):
-                runs[-1].append(axis)
-                fates[-1] = fate if fates[-1] is None else fates[-1]
-            else:
-                runs.append([axis])
-                fates.append(fate)
-        return tuple([tuple(run) for run in runs])
-
-    def build(self, match: _MergedResultMatch, rewriter: Rewriter) -> Sequence[Value]:
-        root = match.root
-        rank = root.result.type.rank
-        operands = [None if v is None else _merged(rewriter, v, rank, match.runs) for v in root.operands]
-        attributes = root.attributes
-        if root.op is OPAQUE:
-            merged = [product([root.result.shape[axis] for axis in run]) for run in match.runs]
-            attributes = replace(
-                root.attributes_as(OpaqueAttributes), types=(root.result.type.with_shape(tuple(merged)),)
-            )
-        return [rewriter.reshape(rewriter.add(root.op, operands, attributes), root.result.shape)]
+    limit, attributes = _limit(e, node), node.attributes
+    if limit is None or not _is_elementwise(node):
+        return KEEP
+    runs, shape = _alike(node, e.graph), node.result.shape
+    if reason := _why_not_merged(node, runs, limit):
+        return reason
+    merged = [None if v is None else _merged(e, v, len(shape), runs) for v in node.operands]
+    if isinstance(attributes, OpaqueAttributes):
+        sizes = tuple([product([shape[axis] for axis in run]) for run in runs])
+        attributes = replace(attributes, types=(node.result.type.with_shape(sizes),))
+    return e(node.op, *merged, attributes=attributes).reshape(shape)
 
 
-class MergeBeside(MergeAxes):
-    """A concat, split, slice or cumulative sum of more than 8 axes, between reshapes: axes next to its own merge."""
+def _is_elementwise(node: Node) -> bool:
+    if node.op is not OPAQUE:
+        return True
+    typed = all(v is not None and v.type.dtype is not FOREIGN for v in (*node.operands, *node.results))
+    return node.attributes_as(OpaqueAttributes).op_type in _ELEMENTWISE and typed
 
-    name = "merge-axes-beside"
-    roots: ClassVar[tuple[Operation, ...]] = (CONCAT, SPLIT, SLICE, CUMSUM)
 
-    def runs(self, node: Node, graph: Graph) -> tuple[tuple[int, ...], ...]:
-        """Its own axes stay apart; all others merge with their neighbours, axes of size 1 with any."""
-        shape, own = node.operand(0).shape, _own_axes(node)
-        runs: list[list[int]] = []
-        marked: list[bool] = []
-        for axis, size in enumerate(shape):
-            is_own, is_one = axis in own, axis not in own and is_unit(graph, size)
-            if runs and (is_one or not (is_own or marked[-1])):
-                runs[-1].append(axis)
-            elif runs and all(a not in own and is_unit(graph, shape[a]) for a in runs[-1]):
-                runs[-1].append(axis)
-                marked[-1] = is_own
-            else:
-                runs.append([axis])
-                marked.append(is_own)
-        return tuple([tuple(run) for run in runs])
-
-    def build(self, match: _MergedResultMatch, rewriter: Rewriter) -> Sequence[Value]:
-        root = match.root
-        rank = root.operand(0).type.rank
-        place = {axis: index for index, run in enumerate(match.runs) for axis in run}
-        operands = [None if v is None else _merged(rewriter, v, rank, match.runs) for v in root.operands]
-        a: Any = root.attributes
-        if isinstance(a, SliceAttributes):
-            record: Attributes = replace(a, axes=tuple([place[axis] for axis in a.axes or ()]))
+def _alike(node: Node, graph: Graph) -> _Runs:
+    """Neighbours along which each operand has all elements, or broadcasts over both."""
+    shape = node.result.shape
+    operands = [_aligned(v.shape, len(shape)) for v in node.operands if v is not None]
+    runs: list[list[int]] = []
+    fates: list[tuple[int, ...] | None] = []
+    for axis, size in enumerate(shape):
+        fate = None if is_unit(graph, size) else tuple([_fate(own[axis], size, axis) for own in operands])
+        if runs and (fate is None or fates[-1] is None or fates[-1] == fate):
+            runs[-1].append(axis)
+            fates[-1] = fate if fates[-1] is None else fates[-1]
         else:
-            record = replace(a, axis=place[a.axis])
-        made = rewriter.add_node(root.op, operands, record)
-        return [rewriter.reshape(new, old.shape) for new, old in zip(made.results, root.results, strict=True)]
+            runs.append([axis])
+            fates.append(fate)
+    return runs
+
+
+@lowers(CONCAT, SPLIT, SLICE, CUMSUM, repairs=("rank",))
+def merge_axes_beside(e: Sketch, node: Node, *operands: Term) -> Lowered:
+    """A concat, split, slice or cumulative sum of more than 8 axes, between reshapes: axes next to its own merge."""
+    limit, a = _limit(e, node), node.attributes
+    if limit is None:
+        return KEEP
+    runs = _beside(node, e.graph)
+    if reason := _why_not_merged(node, runs, limit):
+        return reason
+    place = {axis: index for index, run in enumerate(runs) for axis in run}
+    merged = [_merged(e, x.value, operands[0].rank, runs) for x in operands]
+    own: dict[str, Any] = (
+        {"axes": tuple([place[axis] for axis in a.axes or ()])}
+        if isinstance(a, SliceAttributes)
+        else {"axis": place[next(iter(_own_axes(node)))]}
+    )
+    made = e.results(node.op, *merged, attributes=replace(a, **own))
+    return [new.reshape(old.shape) for new, old in zip(made, node.results, strict=True)]
+
+
+def _beside(node: Node, graph: Graph) -> _Runs:
+    """The node's own axes stay apart; all others merge with their neighbours, axes of size 1 with any."""
+    shape, own = node.operand(0).shape, _own_axes(node)
+    runs: list[list[int]] = []
+    marked: list[bool] = []
+    for axis, size in enumerate(shape):
+        is_own, is_one = axis in own, axis not in own and is_unit(graph, size)
+        if runs and (is_one or not (is_own or marked[-1])):
+            runs[-1].append(axis)
+        elif runs and all(a not in own and is_unit(graph, shape[a]) for a in runs[-1]):
+            runs[-1].append(axis)
+            marked[-1] = is_own
+        else:
+            runs.append([axis])
+            marked.append(is_own)
+    return runs
 
 
 def _own_axes(node: Node) -> frozenset[int]:
@@ -194,36 +161,36 @@ def _merged(make: Formulas, value: Value, rank: int, runs: Sequence[Sequence[int
     return make.reshape(value, sizes)
 
 
-class MergeTransposed(MergeAxes):
+@lowers(TRANSPOSE, repairs=("rank",))
+def merge_transposed_axes(e: Sketch, node: Node, x: Term) -> Lowered:
     """A transpose of more than 8 axes, between reshapes, moves neighbours that stay together as one."""
+    limit, perm, shape = _limit(e, node), node.attributes_as(TransposeAttributes).perm, node.result.shape
+    if limit is None:
+        return KEEP
+    runs = _moved_together(node, e.graph)
+    if reason := _why_not_merged(node, runs, limit):
+        return reason
+    heads = [_head(e.graph, node, run) for run in runs]
+    sizes = [product([shape[axis] for axis in run]) for run in runs]
+    order = sorted(range(len(heads)), key=lambda i: perm[heads[i]])
+    merged = x.reshape([sizes[i] for i in order])
+    return e.transpose(merged, perm=tuple([order.index(i) for i in range(len(heads))])).reshape(shape)
 
-    name = "merge-transposed-axes"
-    roots: ClassVar[tuple[Operation, ...]] = (TRANSPOSE,)
 
-    def runs(self, node: Node, graph: Graph) -> tuple[tuple[int, ...], ...]:
-        """Axes of the result that are neighbours in the operand too; one of size 1 goes with what is before it."""
-        perm, shape = node.attributes_as(TransposeAttributes).perm, node.result.shape
-        large = [a for a in sorted(perm) if not is_unit(graph, node.operand("x").shape[a])]
-        follows = dict(pairwise(large))
-        runs: list[list[int]] = []
-        last: int | None = None
-        for axis, source in enumerate(perm):
-            if runs and (is_unit(graph, shape[axis]) or last is None or follows.get(last) == source):
-                runs[-1].append(axis)
-            else:
-                runs.append([axis])
-            last = last if is_unit(graph, shape[axis]) else source
-        return tuple([tuple(run) for run in runs])
-
-    def build(self, match: _MergedResultMatch, rewriter: Rewriter) -> Sequence[Value]:
-        root = match.root
-        x, perm = root.operand("x"), root.attributes_as(TransposeAttributes).perm
-        heads = [_head(rewriter.graph, root, run) for run in match.runs]
-        sizes = [product([root.result.shape[axis] for axis in run]) for run in match.runs]
-        order = sorted(range(len(heads)), key=lambda i: perm[heads[i]])
-        merged = rewriter.reshape(x, [sizes[i] for i in order])
-        record = TransposeAttributes(perm=tuple([order.index(i) for i in range(len(heads))]))
-        return [rewriter.reshape(rewriter.add(TRANSPOSE, [merged], record), root.result.shape)]
+def _moved_together(node: Node, graph: Graph) -> _Runs:
+    """Axes of the result that are neighbours in the operand too; one of size 1 goes with what is before it."""
+    perm, shape = node.attributes_as(TransposeAttributes).perm, node.result.shape
+    large = [a for a in sorted(perm) if not is_unit(graph, node.operand("x").shape[a])]
+    follows = dict(pairwise(large))
+    runs: list[list[int]] = []
+    last: int | None = None
+    for axis, source in enumerate(perm):
+        if runs and (is_unit(graph, shape[axis]) or last is None or follows.get(last) == source):
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+        last = last if is_unit(graph, shape[axis]) else source
+    return runs
 
 
 def _head(graph: Graph, node: Node, run: Sequence[int]) -> int:

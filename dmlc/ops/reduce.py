@@ -259,3 +259,10 @@ def _merged(outer: Reduction, inner: Reduction) -> Reduction | None:
 MERGES: dict[tuple[Operation, Operation], Reduction] = {
     (outer, inner): one for outer in REDUCTIONS for inner in REDUCTIONS for one in [_merged(outer, inner)] if one
 }
+
+
+def axes_of(node: Node) -> tuple[int, ...]:
+    """The axes of a reduction, a selection or a softmax."""
+    attributes: Any = node.attributes
+    axes: tuple[int, ...] = attributes.axes
+    return axes

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from dmlc.ir import Graph, Node, product
 from dmlc.ops.elementwise import UNARY, UnaryOperation
 from dmlc.ops.index import GATHER, GatherAttributes
-from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP, REDUCE_MAX, ReduceAttributes
+from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP, REDUCE_MAX, axes_of
 from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.legalize import is_of_program
 from dmlc.passes.lowering import KEEP, Lowered, NodeRule, lowers
@@ -60,7 +60,7 @@ def log_sum_exp_beside_max(e: Sketch, node: Node, x: Term) -> Lowered:
     Its lowering computes the maximum itself. An infinite one counts as the largest number, so that no infinity is
     subtracted from itself.
     """
-    beside, axes = _maximum_beside(node), node.attributes_as(ReduceAttributes).axes
+    beside, axes = _maximum_beside(node), axes_of(node)
     if beside is None or _is_one_node(e):
         return KEEP
     kept = tuple([1 if axis in axes else size for axis, size in enumerate(x.shape)])
@@ -76,7 +76,7 @@ def lower_log_sum_exp(e: Sketch, node: Node, x: Term) -> Lowered:
     keeps ONNX's operator, and so does a model's log-sum-exp that is to run anywhere. ``shift-log-sum-exp`` takes up
     those that go wrong on DirectML, where that is allowed.
     """
-    axes = node.attributes_as(ReduceAttributes).axes
+    axes = axes_of(node)
     if node.origin is not None or _is_one_node(e) or not axes:
         return KEEP
     return log_sum_exp(e, x, axes).with_ones(node.result.shape)
@@ -89,9 +89,9 @@ def _is_one_node(e: Sketch) -> bool:
 
 def _maximum_beside(node: Node) -> Node | None:
     """The maximum of the same value over the same axes."""
-    axes = node.attributes_as(ReduceAttributes).axes
+    axes = axes_of(node)
     beside = [user for user in node.operand("x").users if user.op is REDUCE_MAX]
-    return next((user for user in beside if user.attributes_as(ReduceAttributes).axes == axes), None)
+    return next((user for user in beside if axes_of(user) == axes), None)
 
 
 #: The first opset whose GatherND has batch_dims.

@@ -39,11 +39,10 @@ from dmlc.ops.normalize import (
     SOFTMAX,
     LpNormAttributes,
     NormAttributes,
-    SoftmaxAttributes,
 )
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, title_of
-from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP, REDUCTIONS, ReduceAttributes, reduction_of
-from dmlc.ops.select import HARDMAX, HardmaxAttributes
+from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP, REDUCTIONS, ReduceAttributes, axes_of, reduction_of
+from dmlc.ops.select import HARDMAX
 from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.lowering import Function, Lowered, NodeRule, lowers
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
@@ -211,7 +210,7 @@ def decompose_softmax(e: Sketch, node: Node, x: Term) -> Lowered:
 
     A group without elements is an error for ReduceMax on some runtimes.
     """
-    axes = node.attributes_as(SoftmaxAttributes).axes
+    axes = axes_of(node)
     return softmax(e, node.op, x.widened(), axes).cast(x.dtype) if axes else Miss("it is over no axis")
 
 
@@ -235,7 +234,7 @@ def decompose_reduction(e: Sketch, node: Node, x: Term) -> Lowered:
 @decomposes("Hardmax", roots=(HARDMAX,), gives=EXACT)
 def decompose_hardmax(e: Sketch, node: Node, x: Term) -> Lowered:
     """A hardmax becomes argmax and one_hot."""
-    axes, shape = node.attributes_as(HardmaxAttributes).axes, x.shape
+    axes, shape = axes_of(node), x.shape
     if not axes or axes != tuple(range(axes[0], axes[-1] + 1)):
         return Miss("its axes are not neighbours")
     axis, size = axes[0], product([shape[a] for a in axes])

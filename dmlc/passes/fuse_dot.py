@@ -14,7 +14,7 @@ from dmlc.ir.dtype import f32
 from dmlc.ops.binary import MUL
 from dmlc.ops.constant import constant_of
 from dmlc.ops.move import EXPAND, TRANSPOSE, TransposeAttributes
-from dmlc.ops.reduce import REDUCE_SUM, ReduceAttributes
+from dmlc.ops.reduce import REDUCE_SUM, ReduceAttributes, axes_of
 from dmlc.passes.expressions import Formulas, Sketch, Term
 from dmlc.passes.fold_constants.layouts import MOVE_RULES
 from dmlc.passes.layouts import is_unit
@@ -55,7 +55,7 @@ class SummedProduct(Struct, frozen=True):
 def summed_product(graph: Graph, root: Node) -> SummedProduct | None:
     """Return the product that a sum reduces, if it has two different float factors."""
     node = made_by(root.operand("x"), MUL)
-    axes = root.attributes_as(ReduceAttributes).axes
+    axes = axes_of(root)
     if node is None or node.operand("a") is node.operand("b") or not node.result.type.dtype.is_float or not axes:
         return None
     rank = node.result.type.rank

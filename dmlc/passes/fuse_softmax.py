@@ -18,7 +18,7 @@ from dmlc.ops.constant import constant_of
 from dmlc.ops.elementwise import ABS, EXP, IS_INF, IS_NAN, LOG, NEG, NOT
 from dmlc.ops.move import EXPAND, RESHAPES, TRANSPOSE, TransposeAttributes
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, SoftmaxAttributes
-from dmlc.ops.reduce import REDUCE_LOG_SUM, REDUCE_LOG_SUM_EXP, REDUCE_MAX, REDUCE_SUM, ReduceAttributes
+from dmlc.ops.reduce import REDUCE_LOG_SUM, REDUCE_LOG_SUM_EXP, REDUCE_MAX, REDUCE_SUM, ReduceAttributes, axes_of
 from dmlc.ops.rules import reduced_shape
 from dmlc.ops.select import HARDMAX
 from dmlc.passes.emitted import why_no_gain
@@ -231,7 +231,7 @@ def log_sum_exp_of(value: Value, seen: Seen) -> LogSumExpParts | None:
 def _plain(value: Value, seen: Seen) -> LogSumExpParts | None:
     node = made_by(value, REDUCE_LOG_SUM_EXP)
     if node is not None:
-        axes = node.attributes_as(ReduceAttributes).axes
+        axes = axes_of(node)
         seen.append(node)
         return LogSumExpParts(node.operand("x"), axes, True) if axes else None
     total = _log_of_sum(value)
@@ -289,7 +289,7 @@ def _finite_powers(x: Value, axes: Sequence[int], graph: Graph) -> tuple[str, ..
 def _promises(rule: Any, match: LoweredNode, graph: Graph) -> tuple[str, ...]:
     node = match.values[0].producer
     assert node is not None
-    return _finite_powers(node.operand("x"), node.attributes_as(SoftmaxAttributes).axes, graph)
+    return _finite_powers(node.operand("x"), axes_of(node), graph)
 
 
 def _class(rule: Any, match: LoweredNode, graph: Graph, context: PassContext) -> str:
@@ -351,7 +351,7 @@ def _unshifted(e: Sketch, inner: Value, total: MatchedReduction) -> tuple[Value,
 def _of_softmax(e: Sketch, node: Node, inner: Node | None, op: Operation) -> Lowered:
     if inner is None:
         return KEEP
-    x, axes = inner.operand("x"), inner.attributes_as(SoftmaxAttributes).axes
+    x, axes = inner.operand("x"), axes_of(inner)
     reason = used_elsewhere(inner.result) or why_no_gain(e, node, op, x, axes)
     return reason or e(op, x, attributes=inner.attributes)
 
@@ -397,7 +397,7 @@ def shift_before_softmax(e: Sketch, node: Node, shifted: Term) -> Lowered:
     """
     parts = difference_of(shifted.value, e.taken)
     peak = placed(parts[1], REDUCE_MAX) if parts is not None else None
-    axes = node.attributes_as(SoftmaxAttributes).axes
+    axes = axes_of(node)
     if parts is None or peak is None or peak.x is not parts[0] or peak.axes != axes:
         return KEEP
     e.taken += peak.nodes

@@ -19,13 +19,22 @@ from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import EXPAND
 from dmlc.ops.normalize import SOFTMAX
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, title_of
-from dmlc.ops.reduce import DUALS, EXTREMES, REDUCE_LOG_SUM_EXP, REDUCE_MEAN, REDUCE_SUM, REDUCTIONS, ReduceAttributes
+from dmlc.ops.reduce import (
+    DUALS,
+    EXTREMES,
+    REDUCE_LOG_SUM_EXP,
+    REDUCE_MEAN,
+    REDUCE_SUM,
+    REDUCTIONS,
+    ReduceAttributes,
+    axes_of,
+)
 from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.fold_constants.layouts import MOVE_RULES
 from dmlc.passes.fuse_selection import name_of, why_no_extreme, why_order_may_not_turn
 from dmlc.passes.intervals import Intervals
 from dmlc.passes.layouts import is_unit
-from dmlc.passes.lowering import KEEP, Lowered, LoweredNode, simplifies
+from dmlc.passes.lowering import KEEP, Lowered, LoweredNode, exact_for_integers, simplifies
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import made_by, may_be_empty
 from dmlc.passes.repair.norms import find_gelu
@@ -94,7 +103,7 @@ def _split(e: Sketch, root: Node, *ops: Operation) -> Split | None:
 
 def _split_of(graph: Graph, root: Node) -> Split | None:
     """An operation of one operand, or of two: then one is the same along all reduced axes, or at least a constant."""
-    inner, axes = root.operand("x").producer, root.attributes_as(ReduceAttributes).axes
+    inner, axes = root.operand("x").producer, axes_of(root)
     assert inner is not None
     if inner.op not in _PAIRS:
         return Split(root, inner, inner.operand("x"))
@@ -172,15 +181,11 @@ class _ConstantStep(Struct, frozen=True):
 _TERMS, _FACTORS = (ADD, SUB), (MUL, DIV)
 
 
-def _class(rule: Any, match: LoweredNode, graph: Graph, context: PassContext) -> str:
-    return REASSOCIATES if match.root.result.type.dtype.is_float else EXACT
-
-
 @simplifies(
     *(ADD, SUB, MUL, DIV),
     fed_by=(ADD, SUB, MUL, DIV),
     rewrite_class=REASSOCIATES,
-    class_of=_class,
+    class_of=exact_for_integers,
     describe=lambda rule, match: f"{match.root.op.name} of {match.consumed[0].op.name} by constants",
 )
 def constants_in_a_row(e: Sketch, node: Node, *operands: Term) -> Lowered:

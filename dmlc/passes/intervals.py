@@ -34,7 +34,7 @@ from dmlc.ops.index import (
     OneHotAttributes,
 )
 from dmlc.ops.opaque import OPAQUE, is_opaque
-from dmlc.ops.reduce import ReduceAttributes
+from dmlc.ops.reduce import axes_of
 from dmlc.ops.scan import CUMSUM, ScanAttributes
 from dmlc.passes.patterns import scalar_of
 
@@ -122,7 +122,7 @@ class Intervals:
 
     def most(self, node: Node) -> float:
         """The most elements that a reduction takes together; infinite where the sizes have no bound."""
-        axes, x = node.attributes_as(ReduceAttributes).axes, node.operand("x")
+        axes, x = axes_of(node), node.operand("x")
         return float(self.graph.dims.interval(product([x.shape[axis] for axis in axes]))[1])
 
 
@@ -501,7 +501,7 @@ def _l2(self: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
 
 def _extreme(self: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
     """Return the interval of a max or min: the whole dtype if it may reduce no elements."""
-    dims, axes = self.graph.dims, node.attributes_as(ReduceAttributes).axes
+    dims, axes = self.graph.dims, axes_of(node)
     if any(dims.promises_empty(node.operand("x").shape[axis]) for axis in axes):
         return _anything(node.result.type.dtype)
     return x[0]

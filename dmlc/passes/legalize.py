@@ -26,9 +26,9 @@ from dmlc.ops.reduce import (
     REDUCE_PROD,
     REDUCE_SUM,
     REDUCE_SUM_SQUARE,
-    ReduceAttributes,
+    axes_of,
 )
-from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, TOP_K, HardmaxAttributes
+from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, TOP_K
 from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.layouts import around, groups
 from dmlc.passes.lowering import KEEP, Lowered, LoweredNode, NodeRule, lowers
@@ -275,10 +275,6 @@ def _size_of_mask(mask: Term) -> int:
 # --- Reductions of integers and bool
 
 
-def _axes(node: Node) -> tuple[int, ...]:
-    return node.attributes_as(ReduceAttributes).axes
-
-
 @lowers(REDUCE_L1, REDUCE_SUM_SQUARE, offered=is_promised_for_cpu)
 def sum_of_parts(e: Sketch, node: Node, x: Term) -> Lowered:
     """L1 and sum_square of integers become sums of elements that wrap by themselves."""
@@ -291,7 +287,7 @@ def sum_of_parts(e: Sketch, node: Node, x: Term) -> Lowered:
 @lowers(REDUCE_SUM, offered=is_promised_for_cpu)
 def wrapping_sum(e: Sketch, node: Node, x: Term) -> Lowered:
     """A sum of integers becomes products with ones, or another form, that wraps modulo 2^n on every runtime."""
-    on_provider, axes = e.target.sums_on_provider, _axes(node)
+    on_provider, axes = e.target.sums_on_provider, axes_of(node)
     # Sums of numbers of 32 bits stay far below 2^53, so the provider's sum is exact on the CPU too.
     if not x.dtype.is_integer or (on_provider and _is_narrow(x)):
         return KEEP
@@ -354,7 +350,7 @@ def _may_be_empty(graph: Graph, size: Dim) -> bool:
 @lowers(REDUCE_PROD, offered=is_promised_for_cpu)
 def wrapping_product(e: Sketch, node: Node, x: Term) -> Lowered:
     """A product of integers becomes multiplications of halves, which wrap modulo 2^n, until one is left."""
-    dtype, axes = x.dtype, _axes(node)
+    dtype, axes = x.dtype, axes_of(node)
     if not dtype.is_integer:
         return KEEP
     if not axes:
@@ -390,12 +386,12 @@ def extreme_of_nothing(e: Sketch, node: Node, x: Term) -> Lowered:
 
     ONNX Runtime gives the infinities of floats by itself.
     """
-    lacking = [axis for axis in _axes(node) if not x.dtype.is_float and _may_lack(e.graph, x, axis)]
+    lacking = [axis for axis in axes_of(node) if not x.dtype.is_float and _may_lack(e.graph, x, axis)]
     if not lacking:
         return KEEP
     lowest = x.dtype.lowest if node.op is REDUCE_MAX else x.dtype.highest
     identity = bool(lowest) if x.dtype.kind == "bool" else int(lowest)
-    if any(x.shape[axis] == 0 for axis in _axes(node)):
+    if any(x.shape[axis] == 0 for axis in axes_of(node)):
         return e.full(shape=node.result.shape, value=identity, dtype=x.dtype)
     for axis in lacking:
         x = _padded(e, x, axis, 1, identity)
@@ -418,7 +414,7 @@ def extreme_by_index(e: Sketch, node: Node, x: Term) -> Lowered:
     if x.dtype not in (i64, u64):
         return KEEP
     find = e.argmax if node.op is REDUCE_MAX else e.argmin
-    for first, last in reversed(groups(_axes(node))):
+    for first, last in reversed(groups(axes_of(node))):
         shape, axis, flat = x.shape, first, x
         if last - first > 1:
             flat, axis = x.reshape(around(shape, first, last)), 1
@@ -449,9 +445,9 @@ def exact_mean(e: Sketch, node: Node, x: Term) -> Lowered:
     """
     if not x.dtype.is_integer:
         return KEEP
-    if not _axes(node):
+    if not axes_of(node):
         return x
-    count = _count(e, [x.shape[axis] for axis in _axes(node)])
+    count = _count(e, [x.shape[axis] for axis in axes_of(node)])
 
     def total(value: Term) -> Term:
         return e(REDUCE_SUM, value.cast(i64), attributes=node.attributes)
@@ -495,7 +491,7 @@ def select_biased(e: Sketch, node: Node, x: Term) -> Lowered:
 @lowers(HARDMAX, offered=is_of_program)
 def hardmax_by_index(e: Sketch, node: Node, x: Term) -> Lowered:
     """Hardmax of f64, which has no kernel anywhere, becomes argmax and one_hot."""
-    axes = node.attributes_as(HardmaxAttributes).axes
+    axes = axes_of(node)
     if x.dtype is not f64 or len(axes) != 1:
         return KEEP
     index = e.argmax(x, axes=axes, ties="first", dtype=i64, keepdims=False)

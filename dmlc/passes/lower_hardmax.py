@@ -12,6 +12,7 @@ from dmlc.ir import Attributes, Node, Operation, product
 from dmlc.ir.dtype import i64
 from dmlc.ops.move import RESHAPE, ReshapeAttributes
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, SoftmaxAttributes, has_sound_kernel
+from dmlc.ops.reduce import axes_of
 from dmlc.ops.select import HARDMAX, HardmaxAttributes
 from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.fold_constants.layouts import MOVE_RULES
@@ -40,7 +41,7 @@ class LowerHardmax(RewritePass, frozen=True):
 @lowers(HARDMAX)
 def lower_hardmax(e: Sketch, node: Node, x: Term) -> Lowered:
     """``hardmax`` over several axes becomes ``argmax`` and ``one_hot``, with transposes unless they are adjacent."""
-    given, wanted = node.attributes_as(HardmaxAttributes).axes, e.rule.context.options.lower_hardmax
+    given, wanted = axes_of(node), e.rule.context.options.lower_hardmax
     if node.origin is not None and e.graph.opset < 13:
         return KEEP  # up to opset 12 ONNX's own takes all axes from one on together
     if len(given) < 2 and not wanted:
@@ -59,7 +60,7 @@ def lower_hardmax(e: Sketch, node: Node, x: Term) -> Lowered:
 @lowers(SOFTMAX, LOG_SOFTMAX)
 def merge_softmax_axes(e: Sketch, node: Node, x: Term) -> Lowered:
     """``softmax`` over neighbouring axes becomes that over one, where the opset takes one axis alone."""
-    axes = node.attributes_as(SoftmaxAttributes).axes
+    axes = axes_of(node)
     if e.target.target.code == "numpy" or e.target.opset < 13 or len(axes) < 2 or not _are_neighbours(e, x, axes):
         return KEEP
     if not has_sound_kernel(node.op, x.dtype, e.graph.dims):

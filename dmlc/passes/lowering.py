@@ -15,6 +15,7 @@ from dmlc.ir import Condition, Graph, Node, Operation, OpError, Value
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, title_of
 from dmlc.passes.expressions import Sketch, Term, plain
 from dmlc.passes.intervals import RangedRule
+from dmlc.passes.manager import EXACT, REASSOCIATES
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 
 #: The node is not the lowering's business, or good as it is.
@@ -123,6 +124,11 @@ def lowers(
         return type(function.__name__, (base or NodeRule,), fields)
 
     return declare
+
+
+def exact_for_integers(rule: Any, match: LoweredNode, graph: Graph, context: Any) -> str:
+    """The class of what only the rounding of floats can change."""
+    return REASSOCIATES if match.root.result.type.dtype.is_float else EXACT
 
 
 def taken_elsewhere(e: Sketch) -> Miss | None:

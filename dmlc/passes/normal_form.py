@@ -29,7 +29,7 @@ from dmlc.ops.binary import ADD, DIV, MAX, MUL, POW, SUB
 from dmlc.ops.choose import CAST, CLIP, ClipAttributes
 from dmlc.ops.elementwise import NEG, RECIPROCAL, RELU, SQRT
 from dmlc.ops.move import EXPAND
-from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE, ReduceAttributes
+from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE, ReduceAttributes, axes_of
 from dmlc.passes.patterns import Seen, both_ways, made_by, scalar_of
 
 #: Atoms and their exponents.
@@ -282,13 +282,13 @@ def _is_of_means(a: Form) -> bool:
 
 def mean_by(node: Node, a: Form) -> Form:
     """Return the mean of ``a`` over the axes of a reduction."""
-    axes, rank = node.attributes_as(ReduceAttributes).axes, node.operand("x").type.rank
+    axes, rank = axes_of(node), node.operand("x").type.rank
     kept = node.attributes_as(ReduceAttributes).keepdims or axes == tuple(range(len(axes)))
     return mean(a, tuple([axis - rank for axis in axes]), kept)
 
 
 def _total(node: Node, a: Form) -> Form:
-    count = product([node.operand("x").shape[axis] for axis in node.attributes_as(ReduceAttributes).axes])
+    count = product([node.operand("x").shape[axis] for axis in axes_of(node)])
     return times(mean_by(node, a), number(count) if isinstance(count, int) else atom(count))
 
 

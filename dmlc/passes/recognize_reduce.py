@@ -25,6 +25,7 @@ from dmlc.ops.reduce import (
     REDUCE_SUM_SQUARE,
     REDUCTIONS,
     ReduceAttributes,
+    axes_of,
 )
 from dmlc.ops.rules import reduced_shape
 from dmlc.passes.canonicalize_reduce.kinds import fit, magnitude, promised_magnitude, reduce_to
@@ -52,7 +53,7 @@ from dmlc.passes.rewrite import Miss, RewritePass, Rule, rules_of, used_elsewher
 
 def _mean_or_sum(e: Sketch, node: Node, scaled: ScaledValue, reduction: Node, x: Value, becomes: Operation) -> Lowered:
     """The mean or sum of ``x`` that a scaled reduction, or a reduction of what is scaled, is."""
-    axes = reduction.attributes_as(ReduceAttributes).axes
+    axes = axes_of(reduction)
     count: Dim = product([x.shape[a] for a in axes])
     if miss := _why_other_number(scaled, count, e.graph, becomes):
         return miss
@@ -148,7 +149,7 @@ def _count(factor: float, dtype: DType) -> float:
 
 def _counted(e: Sketch, node: Node, becomes: Operation, reduction: Node, x: Value) -> Lowered:
     """The reduction ``becomes`` of ``x``, where that saves nodes."""
-    axes = reduction.attributes_as(ReduceAttributes).axes
+    axes = axes_of(reduction)
     if not axes:
         return Miss("it reduces over no axis")
     reason = used_elsewhere(e.taken[0].result) or why_no_gain(e, node, becomes, x, axes)
@@ -173,7 +174,7 @@ def _promises_of_sum(rule: Any, match: LoweredNode, graph: Graph) -> tuple[str, 
 def _stays_in_range(match: LoweredNode, most: int, graph: Graph) -> bool:
     """Return whether every target computes the integer sum of numbers up to ``most``, or their squares, exactly."""
     x = match.consumed[0].operand(0)
-    axes = match.root.attributes_as(ReduceAttributes).axes
+    axes = axes_of(match.root)
     high = graph.dims.interval(product([x.shape[a] for a in axes]))[1]
     each = most if match.consumed[0].op is ABS else most * most
     return isfinite(high) and int(high) * each <= min(int(x.type.dtype.highest), 2**53)
@@ -232,7 +233,7 @@ def divide_by_norm(e: Sketch, node: Node, *operands: Term) -> Lowered:
 
 
 def _over_norm(e: Sketch, node: Node, a: Value, squares: Node) -> Lowered:
-    x, axes = squares.operand("x"), squares.attributes_as(ReduceAttributes).axes
+    x, axes = squares.operand("x"), axes_of(squares)
     if not axes:
         return Miss("it reduces over no axis")
     more = emitted_nodes(e.rule.context, DIV, a, (), e.graph)
@@ -273,7 +274,7 @@ def square_of_root(e: Sketch, node: Node, *operands: Term) -> Lowered:
     inner = e.made_by(square_of(node.result, []), REDUCE_L2)
     if inner is None:
         return KEEP
-    x, axes = inner.operand("x"), inner.attributes_as(ReduceAttributes).axes
+    x, axes = inner.operand("x"), axes_of(inner)
     reason = used_outside(e.taken, node) or why_no_gain(e, node, REDUCE_SUM_SQUARE, x, axes)
     return reason or e(REDUCE_SUM_SQUARE, x, attributes=inner.attributes)
 
@@ -297,7 +298,7 @@ def normalize_by_norm(e: Sketch, node: Node, a: Term, b: Term) -> Lowered:
     norm = e.made_by(b, REDUCE_L2, REDUCE_L1)
     if norm is None or norm.operand("x") is not a.value or not a.dtype.is_float:
         return KEEP
-    axes = norm.attributes_as(ReduceAttributes).axes
+    axes = axes_of(norm)
     if len(axes) != 1:
         return Miss("the norm is over axes {0}, and the operator takes one", (list(axes),))
     if b.shape != reduced_shape(a.shape, axes, True):

@@ -7,7 +7,7 @@ from typing import ClassVar
 from dmlc.ir import Graph, Node, Operation, Value
 from dmlc.ir.dtype import f16
 from dmlc.ops.opaque import node_name
-from dmlc.ops.reduce import EXTREMES, GOES_ON, REDUCE_MEAN, ReduceAttributes
+from dmlc.ops.reduce import EXTREMES, GOES_ON, REDUCE_MEAN, ReduceAttributes, axes_of
 from dmlc.passes.canonicalize_reduce.kinds import fit, merge_class, reduce_to
 from dmlc.passes.layouts import is_unit
 from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
@@ -31,7 +31,7 @@ class SharePrefixes(Pass, frozen=True):
             return False
         groups: dict[tuple[Value, Operation], list[Node]] = {}
         for node in graph:
-            if node.op in GOES_ON and _axes(node):
+            if node.op in GOES_ON and axes_of(node):
                 groups.setdefault((node.operand("x"), node.op), []).append(node)
         changed = False
         for group in groups.values():
@@ -44,31 +44,27 @@ class SharePrefixes(Pass, frozen=True):
         changed."""
         parents: dict[Node, Node] = {}
         for node in group:
-            fewer = [n for n in group if set(_axes(n)) < set(_axes(node)) and _leads_to(graph, n, node)]
+            fewer = [n for n in group if set(axes_of(n)) < set(axes_of(node)) and _leads_to(graph, n, node)]
             if not fewer:
                 continue
-            best = max(fewer, key=lambda n: len(_axes(n)))
-            if merge_class(GOES_ON[node.op], best, _axes(node), graph, context.target) in context.options.allowed:
+            best = max(fewer, key=lambda n: len(axes_of(n)))
+            if merge_class(GOES_ON[node.op], best, axes_of(node), graph, context.target) in context.options.allowed:
                 parents[node] = best
         made: dict[Node, Value] = {}
-        for node in sorted({*parents, *parents.values()}, key=lambda n: len(_axes(n))):
+        for node in sorted({*parents, *parents.values()}, key=lambda n: len(axes_of(n))):
             rewriter = Rewriter(graph, self.name, Match(node), REASSOCIATES)
             rewriter.root = group[0]
             parent = parents.get(node)
             made[node] = _again(rewriter, node) if parent is None else _go_on(rewriter, node, parent, made[parent])
             if parent is not None:
-                how = merge_class(GOES_ON[node.op], parent, _axes(node), graph, context.target)
-                text = f"{node.op.name} over {list(_axes(node))} from the one over {list(_axes(parent))}"
+                how = merge_class(GOES_ON[node.op], parent, axes_of(node), graph, context.target)
+                text = f"{node.op.name} over {list(axes_of(node))} from the one over {list(axes_of(parent))}"
                 after = names_after(rewriter.made)
                 context.record(self.name, how, text, node.spans, (node_name(node),), after)
         for node, value in made.items():
             graph.replace_all_uses(node.result, value)
             graph.erase(node)
         return bool(made)
-
-
-def _axes(node: Node) -> tuple[int, ...]:
-    return node.attributes_as(ReduceAttributes).axes
 
 
 def _merges(node: Node) -> bool:
@@ -83,15 +79,15 @@ def _merges(node: Node) -> bool:
 def _leads_to(graph: Graph, fewer: Node, node: Node) -> bool:
     """Return whether reducing the smaller result once more gives the other one, without a layout operation, and reads
     less."""
-    if all(is_unit(graph, fewer.operand("x").shape[a]) for a in _axes(fewer)):
+    if all(is_unit(graph, fewer.operand("x").shape[a]) for a in axes_of(fewer)):
         return False
     return fit(graph, fewer.result.shape, _rest(fewer, node), node.result.shape) is not None
 
 
 def _rest(fewer: Node, node: Node) -> tuple[int, ...]:
     """The axes that are still to be reduced, of the smaller result."""
-    done = _axes(fewer)
-    rest = [a for a in _axes(node) if a not in done]
+    done = axes_of(fewer)
+    rest = [a for a in axes_of(node) if a not in done]
     if not fewer.attributes_as(ReduceAttributes).keepdims:
         rest = [a - sum(d < a for d in done) for a in rest]
     return tuple(rest)

@@ -13,7 +13,7 @@ from dmlc.inference.registry import rule
 from dmlc.inference.rules.elementwise import range_, same
 from dmlc.inference.rules.index import gather_nd
 from dmlc.inference.rules.matmul import product_shape
-from dmlc.inference.rules.window import global_pool, pool, slid
+from dmlc.inference.rules.window import slid
 from dmlc.ir import Dim, Shape, floordiv
 from dmlc.onnx_schema.domains import MICROSOFT
 
@@ -308,45 +308,3 @@ def quantized_conv(q: Query) -> Sequence[Fact]:
     out = slid(q, x[1:-1] if is_last else x[2:], q.integers("kernel_shape") or w[2:])
     shape: Shape = (x[0], *out, w[0]) if is_last else (x[0], w[0], *out)
     return [Fact(q.element(7), shape)]
-
-
-# --- Operators of ``com.microsoft.nchwc``, in models that ONNX Runtime has optimized for its own channel layout
-
-_NCHWC = "com.microsoft.nchwc"
-#: Channels of the largest block. A multiple of it needs no rounding on any processor.
-_LARGEST_BLOCK = 16
-
-
-rule("Conv", domain=_NCHWC)(fused_conv)
-rule("AveragePool", "MaxPool", domain=_NCHWC)(pool)
-rule("GlobalAveragePool", "GlobalMaxPool", domain=_NCHWC)(global_pool)
-
-
-@rule("ReorderInput", domain=_NCHWC)
-def reorder_input(q: Query) -> Sequence[Fact]:
-    """Gather channels in blocks; NHWC becomes NCHW on the way."""
-    x = q.shape(0)
-    if x is None or len(x) != 4:
-        return [Fact(q.element(0), q.fresh_shape(4))]
-    rows, channels, *sizes = (x[0], x[3], *x[1:3]) if q.integer("channels_last") else x
-    is_whole = isinstance(channels, int) and channels % _LARGEST_BLOCK == 0
-    return [Fact(q.element(0), (rows, channels if is_whole else q.new_dim(), *sizes))]
-
-
-@rule("ReorderOutput", domain=_NCHWC)
-def reorder_output(q: Query) -> Sequence[Fact]:
-    """Drop the channels that were added, and become NCHW, or NHWC."""
-    x = q.shape(0)
-    if x is None or len(x) != 4:
-        return [Fact(q.element(0), q.fresh_shape(4))]
-    channels: Dim = q.integer("channels") or q.new_dim()
-    shape = (x[0], *x[2:], channels) if q.integer("channels_last") else (x[0], channels, *x[2:])
-    return [Fact(q.element(0), shape)]
-
-
-@rule("Upsample", domain=_NCHWC)
-def upsample(q: Query) -> Sequence[Fact]:
-    x, scales = q.shape(0), q.integers("scales")
-    if x is None or scales is None or len(x) != len(scales):
-        return [Fact(q.element(0), None if x is None else q.fresh_shape(len(x)))]
-    return [Fact(q.element(0), tuple([size * scale for size, scale in zip(x, scales, strict=True)]))]

@@ -25,6 +25,7 @@ from dmlc.ops.reduce import (
     REDUCE_SUM_SQUARE,
     REDUCTIONS,
     ReduceAttributes,
+    axes_of,
     reduction_of,
 )
 from dmlc.ops.rules import reduced_shape
@@ -153,7 +154,7 @@ def _merged_axes(graph: Graph, outer: Node, between: list[Node], inner: Node) ->
             return None
     assert origins is not None
     axes = set(attributes.axes)
-    for axis in outer.attributes_as(ReduceAttributes).axes:
+    for axis in axes_of(outer):
         origin = origins[axis]
         if origin is not None:
             axes.add(origin)
@@ -370,7 +371,7 @@ def reduction_of_expand(e: Sketch, node: Node, y: Term) -> Lowered:
     Max and min are ``exact``; so are integer sums where the target's wrap, else they are ``range``. Of floats the
     product rounds once where the sum rounds n - 1 times, and a mean's partial sums cannot overflow any more.
     """
-    inner, axes, dtype = e.made_by(y, EXPAND), node.attributes_as(ReduceAttributes).axes, y.dtype
+    inner, axes, dtype = e.made_by(y, EXPAND), axes_of(node), y.dtype
     if inner is None:
         return KEEP
     x = inner.operand("x")

@@ -9,12 +9,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dmlc.ir import DType, Graph, Node, Operation, Shape, Value, product
-from dmlc.ops.choose import CAST, CLIP, ClipAttributes
-from dmlc.ops.constant import CONSTANT, ConstantAttributes
-from dmlc.ops.elementwise import ABS
-from dmlc.ops.index import IOTA, ONE_HOT, IotaAttributes, OneHotAttributes
-from dmlc.ops.move import EXPAND, RESHAPE, SLICE, SQUEEZE, TRANSPOSE, UNSQUEEZE
+from dmlc.ir import Graph, Node, Operation, Shape, Value, product
 from dmlc.ops.reduce import EXTREMES, REDUCE_L1, REDUCE_PROD, REDUCE_SUM_SQUARE, Reduction
 from dmlc.ops.rules import reduced_shape
 from dmlc.ops.select import ARGMAX, ARGMIN
@@ -90,44 +85,10 @@ def _is_exact(outer: Operation, inner: Node, axes: tuple[int, ...], most: int, g
     return count * each <= limit
 
 
-_MOVES = frozenset((RESHAPE, TRANSPOSE, SQUEEZE, UNSQUEEZE, EXPAND, SLICE))
-
-
-def magnitude(value: Value, graph: Graph, depth: int = 8) -> int:
+def magnitude(value: Value, graph: Graph) -> int:
     """A bound of the absolute values of an integer (or bool) value, from what produced it."""
-    node = value.producer
-    if node is not None and depth:
-        known = _magnitude(node, graph, depth - 1)
-        if known is not None:
-            return min(known, _limit(value.type.dtype))
-    return _limit(value.type.dtype)
-
-
-def _magnitude(node: Node, graph: Graph, depth: int) -> int | None:
-    if node.op in _MOVES or node.op is ABS:
-        return magnitude(node.operand("x"), graph, depth)
-    if node.op is CAST:
-        source = node.operand("x").type.dtype
-        if source.is_float or (source.kind == "int" and node.result.type.dtype.kind == "uint"):
-            return None  # a small negative number becomes a large unsigned one
-        return magnitude(node.operand("x"), graph, depth)
-    if node.op is CONSTANT:
-        array = node.attributes_as(ConstantAttributes).value.array
-        return max(abs(int(array.max())), abs(int(array.min()))) if array.size else 0
-    if node.op is CLIP:
-        clip = node.attributes_as(ClipAttributes)
-        return None if clip.min is None or clip.max is None else max(abs(int(clip.min)), abs(int(clip.max)))
-    if node.op is ONE_HOT:
-        hot = node.attributes_as(OneHotAttributes)
-        return max(abs(int(hot.on)), abs(int(hot.off)))
-    if node.op is IOTA:
-        high = graph.dims.interval(node.attributes_as(IotaAttributes).length)[1]
-        return int(high) if isfinite(high) else None
-    return None
-
-
-def _limit(dtype: DType) -> int:
-    return max(abs(int(dtype.lowest)), int(dtype.highest)) if dtype.is_integer else 1
+    low, high = Intervals(graph, trusts=False).of(value)
+    return int(max(-low, high))
 
 
 class Fit(Struct, frozen=True):

@@ -15,9 +15,9 @@ from dmlc.ops.elementwise import ABS, EXP, LOG
 from dmlc.ops.index import FULL, GATHER, GATHER_ELEMENTS, IOTA, SCATTER_ELEMENTS, GatherAttributes, IndexAttributes
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import EXPAND, RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE, TransposeAttributes
-from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, SoftmaxAttributes
-from dmlc.ops.reduce import EXTREMES, REDUCE_LOG_SUM_EXP, REDUCE_MEAN, ReduceAttributes
-from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, ArgAttributes, HardmaxAttributes
+from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
+from dmlc.ops.reduce import EXTREMES, REDUCE_LOG_SUM_EXP, REDUCE_MEAN, axes_of
+from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, ArgAttributes
 from dmlc.passes.choose_lowering.plan import Plan, Sizes, View, merged, view_of
 from dmlc.passes.choose_lowering.reduce import LONG, NORMS, ROOTS, is_pool
 from dmlc.passes.choose_lowering.search import MOST_WRITTEN
@@ -119,7 +119,7 @@ def _along(dtype: DType, view: View, shape: Sequence[int]) -> list[Step]:
 def _hardmax(at: Priced) -> list[Step]:
     """The target's own over one axis, which it swaps with the last one: cheap where that is its neighbour. Over several
     axes argmax and one_hot, with transposes where others lie between."""
-    axes = at.node.attributes_as(HardmaxAttributes).axes
+    axes = axes_of(at.node)
     if len(axes) == 1 and at.dtype is not f64:
         behind = _after(at.shape, axes[0])
         kernel = "Hardmax" if behind == 1 else "Hardmax strided" if behind == at.shape[-1] else "Hardmax far"
@@ -161,7 +161,7 @@ def _reduction(at: Priced) -> list[Step]:
     if is_pool(at.node):
         return [Step("Pool", at.dtype, at.total)]
     home = at.dtype.accumulator
-    axes = at.node.attributes_as(ReduceAttributes).axes
+    axes = axes_of(at.node)
     return [*_casts(at.dtype, home, at.total), _reduce(at.node.op, home, at.shape, axes)]
 
 
@@ -213,14 +213,14 @@ def _reduce_inside(op: Operation, base: str, dtype: DType, sizes: Sequence[int])
 
 
 def _norm(at: Priced) -> list[Step]:
-    view, shape = at.view(at.node.attributes_as(ReduceAttributes).axes)
+    view, shape = at.view(axes_of(at.node))
     home = at.dtype.accumulator
     return [Step(f"ReduceL2{_where(_after(shape, view.groups[-1]), home)}", home, at.total)]
 
 
 def _softmax(at: Priced) -> list[Step]:
     """One node where the axes are neighbours."""
-    axes, home = at.node.attributes_as(SoftmaxAttributes).axes, at.dtype.accumulator
+    axes, home = axes_of(at.node), at.dtype.accumulator
     view, shape = at.view(axes)
     x = at.node.operands[0]
     assert x is not None

@@ -17,7 +17,7 @@ from dmlc.ir.dtype import f16, f32
 from dmlc.onnx_schema.einsum import Equation
 from dmlc.ops.elementwise import GELU
 from dmlc.ops.matmul import MATMUL
-from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, SoftmaxAttributes
+from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
 from dmlc.ops.opaque import attribute_of
 from dmlc.ops.reduce import (
     EXTREMES,
@@ -31,6 +31,7 @@ from dmlc.ops.reduce import (
     REDUCE_SUM,
     REDUCE_SUM_SQUARE,
     ReduceAttributes,
+    axes_of,
     reduction_of,
 )
 from dmlc.ops.select import TOP_K, TopKAttributes
@@ -58,10 +59,6 @@ _STRIDED_BLOCK = 8
 def is_pool(node: Node) -> bool:
     """Return whether an imported model has the reduction as a global pooling."""
     return node.origin is not None and node.origin.proto.op_type in ("GlobalAveragePool", "GlobalMaxPool")
-
-
-def _axes(node: Node) -> tuple[int, ...]:
-    return node.attributes_as(ReduceAttributes).axes
 
 
 def _why_not_moved(e: Sketch, x: Term) -> Miss | None:
@@ -97,7 +94,7 @@ def _chain(
 ) -> Lowered:
     """A reduction for each of the groups of axes, of the operand in that shape."""
     is_extreme = node.op in EXTREMES
-    if not _axes(node):
+    if not axes_of(node):
         return Miss("no axis is reduced")
     if is_pool(node) and not is_extreme:
         return Miss("an average of everything is rounded as its model says it")
@@ -118,19 +115,19 @@ def _chain(
 @plan(*ROOTS, gives=_class)
 def reduce_ones_too(e: Sketch, node: Node, x: Term) -> Lowered:
     """A reduction next to axes of size 1 reduces these too, so that its kernel sees fewer groups of axes."""
-    if _with_ones(e.graph, x.shape, _axes(node)) == _axes(node):
+    if _with_ones(e.graph, x.shape, axes_of(node)) == axes_of(node):
         return Miss("no axis of size 1 is between them")
-    return _chain(e, node, x, [_axes(node)])
+    return _chain(e, node, x, [axes_of(node)])
 
 
 @plan(*ROOTS)
 def reduce_for_pool(e: Sketch, node: Node, x: Term) -> Lowered:
     """The largest element as a model's GlobalMaxPool becomes a reduction, whose kernel is faster."""
-    return _chain(e, node, x, [_axes(node)]) if is_pool(node) else Miss("it is not a pooling")
+    return _chain(e, node, x, [axes_of(node)]) if is_pool(node) else Miss("it is not a pooling")
 
 
 def _by_groups(e: Sketch, node: Node, x: Term, step: int) -> Lowered:
-    order = [range(*group) for group in groups(_with_ones(e.graph, x.shape, _axes(node)))][::step]
+    order = [range(*group) for group in groups(_with_ones(e.graph, x.shape, axes_of(node)))][::step]
     return _chain(e, node, x, order) if len(order) > 1 else Miss("all axes are neighbours")
 
 
@@ -152,7 +149,7 @@ def reduce_in_steps(e: Sketch, node: Node, x: Term) -> Lowered:
 
     The parts of a sum's row are short enough for its rounding errors to stay like a pairwise sum's.
     """
-    view = view_of(e.graph, node, _axes(node))
+    view = view_of(e.graph, node, axes_of(node))
     parts: View = view
     for segment in reversed(view.groups):
         size, is_last = view.sizes[segment], segment == len(view.sizes) - 1
@@ -192,7 +189,7 @@ def _parts(size: int, wanted: int, most: int) -> list[int]:
 @plan(REDUCE_SUM, REDUCE_MEAN, gives=REASSOCIATES)
 def sum_blocks_first(e: Sketch, node: Node, x: Term) -> Lowered:
     """A sum or mean over very long rows adds blocks of a row to each other first, which are many columns at once."""
-    view = view_of(e.graph, node, _axes(node))
+    view = view_of(e.graph, node, axes_of(node))
     if view.kind not in ("R", "KR"):
         return Miss("other axes lie behind or between")
     size = view.sizes[-1]
@@ -212,7 +209,7 @@ def sum_by_product(e: Sketch, node: Node, x: Term) -> Lowered:
 
     The kernel of the reduction adds few rows column by column, the kernel of the product takes many columns at once.
     """
-    view, home = view_of(e.graph, node, _axes(node)), x.dtype.accumulator
+    view, home = view_of(e.graph, node, axes_of(node)), x.dtype.accumulator
     rows = view.sizes[0]
     if not x.dtype.is_float or view.kind != "RK":
         return Miss("it is not a sum of floats over the first axes")
@@ -258,7 +255,7 @@ def softmax_in_parts(e: Sketch, node: Node, x: Term) -> Lowered:
 
     The logarithm of a softmax subtracts the logarithm of the sum instead.
     """
-    axes = node.attributes_as(SoftmaxAttributes).axes
+    axes = axes_of(node)
     if all(is_unit(e.graph, x.shape[axis]) for axis in axes):
         return Miss("its axes have one element, whose reductions are nodes all the same")
     return _why_not(e, REDUCE_MAX, x, axes) or softmax(e, node.op, x.widened(), axes).cast(x.dtype)
@@ -270,7 +267,7 @@ def log_sum_exp_in_parts(e: Sketch, node: Node, x: Term) -> Lowered:
 
     An infinite maximum counts as the largest number, so that no infinity is subtracted from itself.
     """
-    axes = node.attributes_as(ReduceAttributes).axes
+    axes = axes_of(node)
     return _why_not(e, REDUCE_MAX, x, axes) or log_sum_exp(e, x, axes).with_ones(node.result.shape)
 
 

@@ -14,8 +14,8 @@ import numpy as np
 from dmlc.ir import Dim, DType, Node, Operation, Value, product
 from dmlc.ir.dtype import f16, f32, f64, i32, i64
 from dmlc.ops.move import RESHAPE
-from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, ReduceAttributes
-from dmlc.ops.select import ARGMAX, ARGMIN, EXTREME_OF, HARDMAX, ArgAttributes, HardmaxAttributes
+from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, ReduceAttributes, axes_of
+from dmlc.ops.select import ARGMAX, ARGMIN, EXTREME_OF, HARDMAX, ArgAttributes
 from dmlc.passes.choose_lowering.plan import Plan, View, divisor_near, plan, view_of
 from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.lowering import Lowered
@@ -271,7 +271,7 @@ def inner_first_argmax(e: Sketch, node: Node, x: Term) -> Lowered:
 @plan(REDUCE_MAX, REDUCE_MIN, looks_around=True)
 def max_of_blocks(e: Sketch, node: Node, x: Term) -> Lowered:
     """A maximum over the axes of a blocked argmax becomes the maximum of its blocks' maxima."""
-    view = view_of(e.graph, node, node.attributes_as(ReduceAttributes).axes)
+    view = view_of(e.graph, node, axes_of(node))
     for blocks in (_divided(view, fine=False), _divided(view, fine=True)):
         if isinstance(blocks, Blocks) and any(_reduces(user, node, blocks) for user in _users(x.value, blocks)):
             # The reductions that the argmax has made are made again, and found to be the same by ``cse``.
@@ -300,14 +300,10 @@ def _reduces(user: Node, node: Node, blocks: Blocks) -> bool:
 # --- hardmax: from the index of the winner, without a transpose, or the target's own over axes brought together
 
 
-def _axes(node: Node) -> tuple[int, ...]:
-    return node.attributes_as(HardmaxAttributes).axes
-
-
 @plan(HARDMAX)
 def hardmax_by_places(e: Sketch, node: Node, x: Term) -> Lowered:
     """A hardmax becomes an argmax whose index is compared with each place."""
-    axes = _axes(node)
+    axes = axes_of(node)
     places = product([x.shape[a] for a in axes])
     if isinstance(places, int) and places > i32.highest:
         return Miss("{0} places are more than i32 counts", (places,))
@@ -331,7 +327,7 @@ def _places(e: Sketch, shape: Sequence[Dim]) -> Term:
 @plan(HARDMAX)
 def hardmax_by_scatter(e: Sketch, node: Node, x: Term) -> Lowered:
     """A hardmax becomes zeros into which a one is put at each index of an argmax."""
-    axes = _axes(node)
+    axes = axes_of(node)
     if not all(isinstance(d, int) for d in x.shape):
         return Miss("the zeros to put ones into are not of a known size")
     index = e.argmax(x, axes=axes, ties="first", dtype=i64, keepdims=True)
@@ -349,7 +345,7 @@ def hardmax_by_scatter(e: Sketch, node: Node, x: Term) -> Lowered:
 @plan(HARDMAX)
 def hardmax_merged(e: Sketch, node: Node, x: Term) -> Lowered:
     """A hardmax over several axes becomes the target's own over one, brought together by transposes if they must."""
-    axes = _axes(node)
+    axes = axes_of(node)
     if len(axes) == 1 or x.dtype is f64:
         return Miss("there is one axis" if len(axes) == 1 else "there is no kernel of f64")
     if reason := may_be_empty(e, x.shape):

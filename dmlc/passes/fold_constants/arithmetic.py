@@ -41,7 +41,7 @@ from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import CONCAT, ConcatAttributes
 from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.intervals import INF, Interval, Intervals, clip_bounds, of_dtype
-from dmlc.passes.lowering import KEEP, Lowered, LoweredNode, simplifies, taken_elsewhere
+from dmlc.passes.lowering import KEEP, Lowered, LoweredNode, exact_for_integers, simplifies, taken_elsewhere
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import both_ways, broadcasts, made_by, scalar_of, scaled_of
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
@@ -475,15 +475,11 @@ def _kept(node: Node, known: Intervals) -> Iterator[tuple[Value, Interval]]:
             yield one, (high, INF) if node.op is MAX else (-INF, low)
 
 
-def _class_of_bounds(rule: Any, match: LoweredNode, graph: Graph, context: PassContext) -> str:
-    return REASSOCIATES if match.root.result.type.dtype.is_float else EXACT
-
-
 @simplifies(
     *(MAX, MIN, CLIP, RELU),
     fed_by=(MAX, MIN, CLIP, RELU),
     rewrite_class=REASSOCIATES,
-    class_of=_class_of_bounds,
+    class_of=exact_for_integers,
 )
 def bounds_in_a_row(e: Sketch, node: Node, *operands: Term) -> Lowered:
     """``min(max(x, 0), 6)`` becomes ``clip(x, min=0, max=6)``; a relu and a clip are such bounds too.

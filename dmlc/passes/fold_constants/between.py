@@ -37,7 +37,7 @@ from dmlc.passes.rewrite import Match, Rewriter, Rule
 
 # --- Elementwise operations between layout operations that cancel are computed in the other layout
 
-_ELEMENTWISE = frozenset((*UNARY, *BINARY, CAST, CLIP, WHERE))
+ELEMENTWISE = frozenset((*UNARY, *BINARY, CAST, CLIP, WHERE))
 #: Operators of ONNX that work on each element of their only tensor (onnx, docs/Operators.md).
 _OPAQUE_ELEMENTWISE = frozenset(
     ("Gelu", "Elu", "Selu", "Celu", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "Softplus", "Softsign", "Swish")
@@ -125,7 +125,7 @@ def is_elementwise(node: Node) -> bool:
         if a.domain == MICROSOFT:
             return a.op_type in _MICROSOFT_ELEMENTWISE and not any(node.operands[1:])
         return not a.domain and a.op_type in _OPAQUE_ELEMENTWISE
-    return node.op in _ELEMENTWISE
+    return node.op in ELEMENTWISE
 
 
 def _gathered(root: Node, first: Node, *, adds: bool) -> _GatheredRegion | None:

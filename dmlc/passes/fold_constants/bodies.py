@@ -12,10 +12,7 @@ from msgspec.structs import replace
 
 from dmlc.ir import FOREIGN, Array, ForeignType, Graph, Node, Operation, Region, Tensor, Value
 from dmlc.ir.dtype import i64
-from dmlc.ops.binary import BINARY
-from dmlc.ops.choose import CAST, CLIP, WHERE
 from dmlc.ops.constant import CONSTANT, constant_of
-from dmlc.ops.elementwise import UNARY
 from dmlc.ops.index import FULL, IOTA
 from dmlc.ops.input_uses import MOVES
 from dmlc.ops.move import (
@@ -27,8 +24,9 @@ from dmlc.ops.move import (
     SplitAttributes,
 )
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
-from dmlc.ops.reduce import REDUCTIONS, ReduceAttributes
+from dmlc.ops.reduce import REDUCTIONS, axes_of
 from dmlc.passes.expressions import Formulas, Sketch, Term, plain
+from dmlc.passes.fold_constants.between import ELEMENTWISE
 from dmlc.passes.lowering import KEEP, Lowered, simplifies
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
@@ -152,7 +150,6 @@ def possible_ranks(value: Value, around: Mapping[Value, Value], steps: int = _MO
 
 # --- Scans that hand nothing on from run to run
 
-_ELEMENTWISE = frozenset((*UNARY, *BINARY, CAST, CLIP, WHERE))
 _REDUCTIONS = frozenset(REDUCTIONS)
 #: Operations without operands that give the same in each run.
 _FIXED = frozenset((CONSTANT, FULL, IOTA))
@@ -198,7 +195,7 @@ class RunsTogether(Rule[ScanMatch]):
             return Miss("a run changes what the next one gets")
         for node in body.graph:
             for value in node.results:
-                if node.op not in _ELEMENTWISE | _REDUCTIONS | _FIXED:
+                if node.op not in ELEMENTWISE | _REDUCTIONS | _FIXED:
                     return Miss("{0} is not computed for all runs together", (value,))
                 sizes = [size for size in value.shape if isinstance(size, int)]
                 if not value.type.is_static or match.runs * prod(sizes) > _MOST_RUN:
@@ -218,7 +215,7 @@ class RunsTogether(Rule[ScanMatch]):
             record, rank = each.attributes, each.result.type.rank
             varies = not varied.isdisjoint([v for v in each.operands if v is not None])
             if varies and each.op in _REDUCTIONS:
-                axes = each.attributes_as(ReduceAttributes).axes
+                axes = axes_of(each)
                 record, rank = replace(record, axes=tuple([axis + 1 for axis in axes])), each.operand(0).type.rank
             operands = [
                 v and _aligned(known[v], rank, rewriter) if v in varied else v and known[v] for v in each.operands

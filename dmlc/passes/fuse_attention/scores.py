@@ -28,8 +28,8 @@ from dmlc.ops.move import (
     ReshapeAttributes,
     TransposeAttributes,
 )
-from dmlc.ops.normalize import SOFTMAX, SoftmaxAttributes
-from dmlc.ops.reduce import REDUCE_MAX, ReduceAttributes
+from dmlc.ops.normalize import SOFTMAX
+from dmlc.ops.reduce import REDUCE_MAX, ReduceAttributes, axes_of
 from dmlc.passes.expressions import Formulas
 from dmlc.passes.patterns import both_ways, made_by, scalar_of, scaled_of
 from dmlc.passes.rewrite import Miss, Rewriter, used_elsewhere
@@ -178,7 +178,7 @@ def _tested_rows(chosen: Node, test: Node, softmax: Node) -> Weights | None:
 def why_not_weights(weights: Weights, value: Value) -> Miss | None:
     """The reason against the weights: other users, or a softmax over other axes than the last."""
     softmax = weights.softmax
-    if softmax.attributes_as(SoftmaxAttributes).axes != (softmax.result.type.rank - 1,):
+    if axes_of(softmax) != (softmax.result.type.rank - 1,):
         return Miss("the softmax is not over the last axis", (), softmax.result)
     if not weights.is_safe:
         return used_elsewhere(value)

@@ -13,7 +13,15 @@ from dmlc.ops.binary import DIV, MUL, POW
 from dmlc.ops.constant import CONSTANT
 from dmlc.ops.elementwise import SQRT
 from dmlc.ops.move import RESHAPES
-from dmlc.ops.reduce import REDUCE_L2, REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE, ReduceAttributes, reduction_of
+from dmlc.ops.reduce import (
+    REDUCE_L2,
+    REDUCE_MEAN,
+    REDUCE_SUM,
+    REDUCE_SUM_SQUARE,
+    ReduceAttributes,
+    axes_of,
+    reduction_of,
+)
 from dmlc.passes.canonicalize_reduce.kinds import reduce_to
 from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.layouts import ones_between
@@ -46,7 +54,7 @@ class _Statistic(Struct, frozen=True):
 
     @property
     def axes(self) -> tuple[int, ...]:
-        return self.reduction.attributes_as(ReduceAttributes).axes
+        return axes_of(self.reduction)
 
     @property
     def of_squares(self) -> bool:
@@ -98,7 +106,7 @@ def _statistic(value: Value, graph: Graph, root: Node) -> _Statistic | None:
             return None
         steps.append(node)
         value = inner
-    axes = node.attributes_as(ReduceAttributes).axes
+    axes = axes_of(node)
     count = product([node.operand("x").shape[a] for a in axes])
     if not axes:
         return None

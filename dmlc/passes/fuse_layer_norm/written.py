@@ -22,7 +22,7 @@ from dmlc.ops.choose import CAST, CastAttributes
 from dmlc.ops.constant import constant_of
 from dmlc.ops.move import RESHAPE, TRANSPOSE, TransposeAttributes
 from dmlc.ops.normalize import LAYER_NORM, MEAN_VARIANCE_NORM, RMS_NORM, MeanVarianceAttributes, NormAttributes
-from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE, ReduceAttributes
+from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE, axes_of
 from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
 from dmlc.passes.normal_form import (
     ONE,
@@ -349,7 +349,7 @@ class WrittenLayerNorm(_WrittenNorm):
         if centre is not None:
             forms, x, axes, normalized = centre
             return Sought(forms, x, axes, normalized, _squares(forms, node))
-        forms, axes, whole = Forms(data), node.attributes_as(ReduceAttributes).axes, atom(bare(data))
+        forms, axes, whole = Forms(data), axes_of(node), atom(bare(data))
         average = mean(whole, tuple([a - data.type.rank for a in axes]))
         variance = plus(_squares(forms, node), power(average, 2), -1)
         return Sought(forms, data, axes, plus(whole, average, -1), variance, moments=True)
@@ -369,7 +369,7 @@ class WrittenRmsNorm(_WrittenNorm):
 
     def sought(self, node: Node, data: Value) -> Sought:
         forms, x = Forms(data), atom(bare(data))
-        return Sought(forms, data, node.attributes_as(ReduceAttributes).axes, x, _squares(forms, node))
+        return Sought(forms, data, axes_of(node), x, _squares(forms, node))
 
     def match(self, node: Node, graph: Graph) -> NormMatch | Miss | None:
         match, data = super().match(node, graph), squared_by(node)
@@ -441,7 +441,7 @@ def _epsilon(divisor: tuple[Atom, float], variance: Form) -> float | Miss | None
 
 def _why_no_statistics(divisor: Atom, sought: Sought, node: Node) -> Miss | None:
     """The reason why the variance is not a mean, or not over the axes of the other mean, or broadcasts along others."""
-    x, axes = node.operand("x"), list(node.attributes_as(ReduceAttributes).axes)
+    x, axes = node.operand("x"), list(axes_of(node))
     first = next(iter(sought.variance))
     if len(first) > 1:
         return Miss("the number of elements along axes {0} is not known", (axes,), x)

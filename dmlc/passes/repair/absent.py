@@ -25,10 +25,10 @@ from dmlc.ops.move import (
     SliceAttributes,
     SplitAttributes,
 )
-from dmlc.ops.normalize import LOG_SOFTMAX, SoftmaxAttributes
-from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN
+from dmlc.ops.normalize import LOG_SOFTMAX
+from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, axes_of
 from dmlc.ops.scan import CUMSUM
-from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, TOP_K, HardmaxAttributes
+from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, TOP_K
 from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.lowering import KEEP, Function, Lowered, NodeRule, lowers, simplifies
 from dmlc.passes.primitives import softmax
@@ -98,7 +98,7 @@ def steps_by_comparison(e: Sketch, node: Node, x: Term) -> Lowered:
 @replaces({LOG_SOFTMAX: "LogSoftmax"}, "ReduceMax", "Sub", "Exp", "ReduceSum", "Log")
 def log_softmax_in_parts(e: Sketch, node: Node, x: Term) -> Lowered:
     """``log_softmax`` becomes the distance to the maximum less the logarithm of the sum of its powers."""
-    return softmax(e, node.op, x, node.attributes_as(SoftmaxAttributes).axes)
+    return softmax(e, node.op, x, axes_of(node))
 
 
 def _is_known_axis(rule: NodeRule, node: Node, graph: Graph) -> bool:
@@ -107,7 +107,7 @@ def _is_known_axis(rule: NodeRule, node: Node, graph: Graph) -> bool:
         return False
     if node.op is ONE_HOT:
         return isinstance(node.attributes_as(OneHotAttributes).depth, int) and ask.kernel("OneHot") is None
-    axes, x = node.attributes_as(HardmaxAttributes).axes, node.operand("x")
+    axes, x = axes_of(node), node.operand("x")
     is_known = len(axes) == 1 and isinstance(x.shape[axes[0]], int)
     return is_known and ask.leaves("Hardmax", x.type.dtype) and ask.computes("ArgMax", x.type.dtype)
 
@@ -117,7 +117,7 @@ def one_hot_by_comparison(e: Sketch, node: Node, x: Term) -> Lowered:
     """``one_hot``, and ``hardmax`` over one axis, become a comparison of the index with the places of the axis."""
     wide = i64 if e.target.computes("Equal", i64) else i32  # the dtype in which i64 is compared
     if node.op is HARDMAX:
-        (axis,) = node.attributes_as(HardmaxAttributes).axes
+        (axis,) = axes_of(node)
         index = e.argmax(x, axes=(axis,), ties="first", dtype=wide, keepdims=True)
         return e.equal(index, _places(index, x.shape[axis], axis)).cast(x.dtype)
     a = node.attributes_as(OneHotAttributes)

@@ -34,7 +34,7 @@ from dmlc.ops.move import (
     TileAttributes,
 )
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of
-from dmlc.ops.reduce import REDUCTIONS, ReduceAttributes, reduction_of
+from dmlc.ops.reduce import REDUCTIONS, axes_of, reduction_of
 from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.lowering import KEEP, Lowered, lowers
 from dmlc.passes.repair.foreign import element_dtype
@@ -202,7 +202,7 @@ def reduction_of_nothing(e: Sketch, node: Node, x: Term) -> Lowered:
 
     The sum is 0, the product 1, the largest the lowest of the type, the mean NaN, as the language says.
     """
-    if all(x.shape[axis] != 0 for axis in node.attributes_as(ReduceAttributes).axes):
+    if all(x.shape[axis] != 0 for axis in axes_of(node)):
         return KEEP
     dtype = node.result.type.dtype
     value = reduction_of(node).of_nothing(dtype)

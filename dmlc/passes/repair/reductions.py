@@ -18,7 +18,7 @@ from dmlc.ops.reduce import (
     REDUCE_MAX,
     REDUCE_MEAN,
     REDUCTIONS,
-    ReduceAttributes,
+    axes_of,
     reduction_of,
 )
 from dmlc.ops.select import ARGMAX, TOP_K, TopKAttributes
@@ -40,7 +40,7 @@ def shift_log_sum_exp(e: Sketch, node: Node, x: Term) -> Lowered:
     inf - inf: the result of -inf alone is -inf, of a +inf among others +inf.
     """
     is_wrong = e.target.has_fault("log-sum-exp", "ReduceLogSumExp", "T", x.dtype)
-    axes = node.attributes_as(ReduceAttributes).axes
+    axes = axes_of(node)
     return log_sum_exp(e, x, axes).with_ones(node.result.shape) if is_wrong else KEEP
 
 
@@ -49,7 +49,7 @@ def narrow_extreme(e: Sketch, node: Node, x: Term) -> Lowered:
     """The largest or smallest of 8 or 16 bits is found in i32, at opsets where only wider integers are taken."""
     if not e.target.has_fault("reduce-bytes-18", reduction_of(node).onnx, "T", x.dtype):
         return KEEP
-    for axis in node.attributes_as(ReduceAttributes).axes:
+    for axis in axes_of(node):
         if e.graph.dims.promises_empty(x.shape[axis]):
             text = "axis {0} may be empty, and the maximum or minimum of nothing depends on {1}"
             return Miss(text, (axis, x.dtype))

@@ -31,15 +31,7 @@ from dmlc.ops.binary import ADD, DIV, MUL, SUB
 from dmlc.ops.choose import ClipAttributes
 from dmlc.ops.elementwise import GELU, UNARY, GeluAttributes, UnaryOperation
 from dmlc.ops.matmul import MATMUL
-from dmlc.ops.normalize import (
-    LAYER_NORM,
-    LOG_SOFTMAX,
-    LP_NORM,
-    RMS_NORM,
-    SOFTMAX,
-    LpNormAttributes,
-    NormAttributes,
-)
+from dmlc.ops.normalize import LAYER_NORM, LOG_SOFTMAX, LP_NORM, RMS_NORM, SOFTMAX, LpNormAttributes, NormAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, title_of
 from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP, REDUCTIONS, ReduceAttributes, axes_of, reduction_of
 from dmlc.ops.select import HARDMAX

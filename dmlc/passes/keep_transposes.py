@@ -10,16 +10,7 @@ from dmlc.ops.binary import BINARY
 from dmlc.ops.choose import CAST, CLIP, WHERE
 from dmlc.ops.elementwise import UNARY
 from dmlc.ops.index import GATHER
-from dmlc.ops.move import (
-    CONCAT,
-    PAD,
-    RESHAPES,
-    SLICE,
-    SPLIT,
-    TILE,
-    TRANSPOSE,
-    SplitAttributes,
-)
+from dmlc.ops.move import CONCAT, PAD, RESHAPES, SLICE, SPLIT, TILE, TRANSPOSE, SplitAttributes
 from dmlc.ops.normalize import SOFTMAX
 from dmlc.ops.reduce import REDUCTIONS
 from dmlc.passes.expressions import Sketch, Term

@@ -15,14 +15,7 @@ from dmlc.ir.dtype import i64
 from dmlc.ops.constant import CONSTANT, constant_of
 from dmlc.ops.index import FULL, IOTA
 from dmlc.ops.input_uses import MOVES
-from dmlc.ops.move import (
-    CONCAT,
-    EXPAND,
-    PAD,
-    SPLIT,
-    ExpandAttributes,
-    SplitAttributes,
-)
+from dmlc.ops.move import CONCAT, EXPAND, PAD, SPLIT, ExpandAttributes, SplitAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.ops.reduce import REDUCTIONS, axes_of
 from dmlc.passes.expressions import Formulas, Sketch, Term, plain

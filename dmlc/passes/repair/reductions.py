@@ -12,15 +12,7 @@ from dmlc.ir.dtype import i32, i64
 from dmlc.ops.choose import WHERE
 from dmlc.ops.index import GATHER_ELEMENTS
 from dmlc.ops.opaque import OPAQUE, is_opaque
-from dmlc.ops.reduce import (
-    EXTREMES,
-    REDUCE_LOG_SUM_EXP,
-    REDUCE_MAX,
-    REDUCE_MEAN,
-    REDUCTIONS,
-    axes_of,
-    reduction_of,
-)
+from dmlc.ops.reduce import EXTREMES, REDUCE_LOG_SUM_EXP, REDUCE_MAX, REDUCE_MEAN, REDUCTIONS, axes_of, reduction_of
 from dmlc.ops.select import ARGMAX, TOP_K, TopKAttributes
 from dmlc.passes.choose_lowering.plan import judged
 from dmlc.passes.expressions import Sketch, Term

@@ -280,14 +280,17 @@ class Sketch(Formulas):
     """Makes nodes outside the graph: ``steps`` are those so far, each with what its types could not prove.
 
     ``target`` answers what kernels there are. ``rule`` is the rule that asks. ``taken`` are the nodes before the root
-    whose work the new nodes do.
+    whose work the new nodes do. ``gives`` is the rewrite class, where the rule has several, and ``promised`` are the
+    inputs whose promised ranges make a rewrite of class ``range`` right.
     """
 
-    __slots__ = ("rule", "steps", "taken", "target")
+    __slots__ = ("gives", "promised", "rule", "steps", "taken", "target")
 
     def __init__(self, graph: Graph, target: Capabilities, rule: Any = None) -> None:
         self.graph = graph
         self.taken: list[Node] = []
+        self.gives: str | None = None
+        self.promised: tuple[str, ...] = ()
         self.target: Capabilities = target
         self.rule: Any = rule
         self.steps: list[tuple[Node, Sequence[Condition]]] = []

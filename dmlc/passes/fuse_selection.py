@@ -26,7 +26,7 @@ from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.fold_constants.arithmetic import double_inverse
 from dmlc.passes.fold_constants.layouts import MOVE_RULES
 from dmlc.passes.layouts import is_unit
-from dmlc.passes.lowering import KEEP, Lowered, LoweredNode, simplifies, taken_elsewhere
+from dmlc.passes.lowering import KEEP, Lowered, simplifies, taken_elsewhere
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import Seen, both_ways, made_by, scalar_of
 from dmlc.passes.rewrite import Miss, RewritePass, Rule, rules_of, used_elsewhere
@@ -340,11 +340,7 @@ class _OneHot(Struct, frozen=True):
         return place - len(self.a.axes) if self.a.keepdims and place > self.axis else place
 
 
-def _class_of_hot(rule: Any, match: LoweredNode, graph: Graph, context: PassContext) -> str:
-    return REASSOCIATES if context.capabilities.emits_nodes else EXACT
-
-
-@simplifies(ONE_HOT, CAST, rewrite_class=REASSOCIATES, class_of=_class_of_hot)
+@simplifies(ONE_HOT, CAST, gives=(REASSOCIATES, EXACT))
 def hot_argmax(e: Sketch, node: Node, *operands: Term) -> Lowered:
     """one_hot of argmax becomes hardmax, also through a cast or moves (a transpose, a reshape) after the one_hot.
 
@@ -357,6 +353,7 @@ def hot_argmax(e: Sketch, node: Node, *operands: Term) -> Lowered:
     reason = taken_elsewhere(e) or _why_other(found, e.graph) or _why_no_gain(e, found)
     if reason is not None:
         return reason
+    e.gives = REASSOCIATES if e.target.emits_nodes else EXACT
     a, axis, place, x = found.a, found.axis, found.place, e.of(found.search.operand("x"))
     size = product([x.shape[i] for i in a.axes])
     hot = e.hardmax(x.reshape((*x.shape[:axis], size, *x.shape[a.axes[-1] + 1 :])), axes=(axis,))

@@ -24,7 +24,7 @@ from dmlc.ops.select import HARDMAX
 from dmlc.passes.emitted import why_no_gain
 from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.intervals import Intervals
-from dmlc.passes.lowering import KEEP, Lowered, LoweredNode, simplifies
+from dmlc.passes.lowering import KEEP, Lowered, simplifies
 from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
 from dmlc.passes.normal_form import quotient_of
 from dmlc.passes.patterns import Seen, both_ways, difference_of, made_by, scalar_of, used_outside
@@ -286,30 +286,19 @@ def _finite_powers(x: Value, axes: Sequence[int], graph: Graph) -> tuple[str, ..
     return known.promised(x) if total < most - 1 and promised[0] > least + 1 else ()
 
 
-def _promises(rule: Any, match: LoweredNode, graph: Graph) -> tuple[str, ...]:
-    node = match.values[0].producer
-    assert node is not None
-    return _finite_powers(node.operand("x"), axes_of(node), graph)
-
-
-def _class(rule: Any, match: LoweredNode, graph: Graph, context: PassContext) -> str:
-    """With the maximum taken out. Without it powers may overflow: ``range``."""
-    is_shifted = any(node.op in (REDUCE_MAX, REDUCE_LOG_SUM_EXP) for node in match.consumed)
-    return REASSOCIATES if is_shifted else RANGE
-
-
-_OF_POWERS: dict[str, Any] = {"rewrite_class": RANGE, "class_of": _class, "relies_on": _promises}
-
-
 def _made(e: Sketch, node: Node, op: Operation, x: Value, axes: tuple[int, ...]) -> Lowered:
-    reason = used_outside(e.taken, node) or why_no_gain(e, node, op, x, axes)
-    return reason or e(op, x, attributes=SoftmaxAttributes(axes=axes))
+    if reason := used_outside(e.taken, node) or why_no_gain(e, node, op, x, axes):
+        return reason
+    # With the maximum taken out. Without it powers may overflow.
+    is_shifted = any(each.op in (REDUCE_MAX, REDUCE_LOG_SUM_EXP) for each in e.taken)
+    e.gives, e.promised = (REASSOCIATES, ()) if is_shifted else (RANGE, _finite_powers(x, axes, e.graph))
+    return e(op, x, attributes=SoftmaxAttributes(axes=axes))
 
 
 @simplifies(
     *(DIV, MUL, SUB, ADD),
     fed_by=(EXP, NEG, LOG, REDUCE_LOG_SUM, *RESHAPES, EXPAND, CAST, MAX, WHERE),
-    **_OF_POWERS,
+    gives=(RANGE, REASSOCIATES),
 )
 def written_out_softmax(e: Sketch, node: Node, *operands: Term) -> Lowered:
     """exp(x - m) / sum(exp(x - m)) becomes softmax(x), (x - m) - log(sum(exp(x - m))) becomes log_softmax(x).
@@ -371,7 +360,7 @@ def power_of_log_softmax(e: Sketch, node: Node, x: Term) -> Lowered:
     return _of_softmax(e, node, e.made_by(x, LOG_SOFTMAX), SOFTMAX)
 
 
-@simplifies(SUB, ADD, fed_by=(NEG, *MAKERS_OF_LOG_SUM_EXP), **_OF_POWERS)
+@simplifies(SUB, ADD, fed_by=(NEG, *MAKERS_OF_LOG_SUM_EXP), gives=(RANGE, REASSOCIATES))
 def difference_from_log_sum_exp(e: Sketch, node: Node, *operands: Term) -> Lowered:
     """x - reduce_log_sum_exp(x) becomes log_softmax(x), also where the second is written out.
 

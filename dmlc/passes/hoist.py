@@ -34,7 +34,7 @@ from dmlc.passes.fold_constants.layouts import MOVE_RULES
 from dmlc.passes.fuse_selection import name_of, why_no_extreme, why_order_may_not_turn
 from dmlc.passes.intervals import Intervals
 from dmlc.passes.layouts import is_unit
-from dmlc.passes.lowering import KEEP, Lowered, LoweredNode, exact_for_integers, simplifies
+from dmlc.passes.lowering import KEEP, Lowered, simplifies
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import made_by, may_be_empty
 from dmlc.passes.repair.norms import find_gelu
@@ -184,8 +184,7 @@ _TERMS, _FACTORS = (ADD, SUB), (MUL, DIV)
 @simplifies(
     *(ADD, SUB, MUL, DIV),
     fed_by=(ADD, SUB, MUL, DIV),
-    rewrite_class=REASSOCIATES,
-    class_of=exact_for_integers,
+    gives=(REASSOCIATES, EXACT),
     describe=lambda rule, match: f"{match.root.op.name} of {match.consumed[0].op.name} by constants",
 )
 def constants_in_a_row(e: Sketch, node: Node, *operands: Term) -> Lowered:
@@ -194,6 +193,7 @@ def constants_in_a_row(e: Sketch, node: Node, *operands: Term) -> Lowered:
     ``exact`` for integers, ``reassociates`` for floats: not where terms cancel or a product leaves the dtype's range.
     """
     second, is_product, dtype = _step(node), node.op in _FACTORS, node.result.type.dtype
+    e.gives = REASSOCIATES if dtype.is_float else EXACT
     inner = None if second is None else made_by(second.x, *(_FACTORS if is_product else _TERMS))
     first = None if inner is None else _step(inner)
     if second is None or first is None:
@@ -272,34 +272,10 @@ _POSITIVE = frozenset((
 ))  # fmt: skip
 
 
-def _class_of_rising(rule: Any, match: LoweredNode, graph: Graph, context: PassContext) -> str:
-    split = _split_of(graph, match.root)
-    assert split is not None
-    op = split.node.op
-    is_range = (
-        op is SOFTSIGN or _promised_sign(split, graph) or (op in _OF_POSITIVE and not _is_never_negative(split.x))
-    )
-    return RANGE if is_range else REASSOCIATES if op in _APPROXIMATED else EXACT
-
-
-def _promises_of_rising(rule: Any, match: LoweredNode, graph: Graph) -> tuple[str, ...]:
-    split, known = _split_of(graph, match.root), Intervals(graph)
-    assert split is not None
-    if split.fixed is not None and _promised_sign(split, graph):
-        return known.promised(split.fixed)
-    promised = known.promised_of(split.x)
-    if promised is None:
-        return ()
-    holds = np.isfinite(promised).all() if split.node.op is SOFTSIGN else promised[0] >= 0
-    return known.promised(split.x) if holds else ()
-
-
 @simplifies(
     *EXTREMES,
     fed_by=(*_PAIRS, *_RISING, *_APPROXIMATED, NEG),
-    rewrite_class=EXACT,
-    class_of=_class_of_rising,
-    relies_on=_promises_of_rising,
+    gives=(EXACT, REASSOCIATES, RANGE),
 )
 def rising_after_extreme(e: Sketch, node: Node, y: Term) -> Lowered:
     """reduce_max(relu(x)) becomes relu(reduce_max(x)), and so on for what never falls or never rises.
@@ -318,8 +294,24 @@ def rising_after_extreme(e: Sketch, node: Node, y: Term) -> Lowered:
     if may_be_empty(e.graph, y.value, split.record.axes):
         return Miss("the maximum or minimum of no elements is not a {0} of anything", (split.node.op.name,))
     sign = _promised_sign(split, e.graph)
-    reason = _why_not_ordered(e, split, sign) or _why_not_hoisted(split)
-    return reason or split.hoisted(e, DUALS[node.op] if _falls(split, sign) else node.op)
+    if reason := _why_not_ordered(e, split, sign) or _why_not_hoisted(split):
+        return reason
+    _say_class(e, split, sign)
+    return split.hoisted(e, DUALS[node.op] if _falls(split, sign) else node.op)
+
+
+def _say_class(e: Sketch, split: Split, sign: int) -> None:
+    """Say the class, and for ``range`` what promised ranges do."""
+    op, x, known = split.node.op, split.x, Intervals(e.graph)
+    if not sign and op is not SOFTSIGN and (op not in _OF_POSITIVE or _is_never_negative(x)):
+        e.gives = REASSOCIATES if op in _APPROXIMATED else EXACT
+        return
+    e.gives = RANGE
+    if sign and split.fixed is not None:
+        e.promised = known.promised(split.fixed)
+    elif (promised := known.promised_of(x)) is not None:
+        holds = np.isfinite(promised).all() if op is SOFTSIGN else promised[0] >= 0
+        e.promised = known.promised(x) if holds else ()
 
 
 def _why_not_ordered(e: Sketch, split: Split, sign: int) -> Miss | None:
@@ -407,11 +399,7 @@ _MOST_STEPS = 8
 _TOTALS = tuple([op for op in REDUCTIONS if op.base is REDUCE_SUM and op.after != "log"])
 
 
-def _class_of_scale(rule: Any, match: LoweredNode, graph: Graph, context: PassContext) -> str:
-    return EXACT if match.consumed[0].op is NEG else REASSOCIATES
-
-
-@simplifies(*_TOTALS, REDUCE_MEAN, fed_by=(MUL, DIV, NEG), rewrite_class=EXACT, class_of=_class_of_scale)
+@simplifies(*_TOTALS, REDUCE_MEAN, fed_by=(MUL, DIV, NEG), gives=(EXACT, REASSOCIATES))
 def scale_after_sum(e: Sketch, node: Node, y: Term) -> Lowered:
     """reduce_sum(x * c) becomes reduce_sum(x) * c, and so on for means, norms, quotients and negations.
 
@@ -428,6 +416,7 @@ def scale_after_sum(e: Sketch, node: Node, y: Term) -> Lowered:
     if reason is None and split.fixed is not None:
         reason = _why_no_scale(split) or _why_in_gelu(split)
     numbers, power = split.number, _POWER.get(node.op)
+    e.gives = EXACT if split.node.op is NEG else REASSOCIATES
     return reason or split.hoisted(e, node.op, None if numbers is None or power is None else power(numbers))
 
 

@@ -15,7 +15,6 @@ from dmlc.ir import Condition, Graph, Node, Operation, OpError, Value
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, title_of
 from dmlc.passes.expressions import Sketch, Term, plain
 from dmlc.passes.intervals import RangedRule
-from dmlc.passes.manager import EXACT, REASSOCIATES
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 
 #: The node is not the lowering's business, or good as it is.
@@ -31,6 +30,8 @@ class LoweredNode(Match, eq=False, kw_only=True):
     """``values`` take the place of the first results of the root; ``steps`` are the nodes that make them."""
 
     values: Sequence[Value]
+    gives: str | None
+    promised: tuple[str, ...]
     steps: Sequence[tuple[Node, Sequence[Condition]]]
 
 
@@ -65,6 +66,9 @@ class NodeRule(RangedRule, Rule[LoweredNode]):
         first = next((f" of {v.type.dtype}" for v in node.operands if v is not None), "")
         return (title_of(node) if node.op is OPAQUE else node.op.name) + first
 
+    def relies_on(self, match: LoweredNode, graph: Graph) -> tuple[str, ...]:
+        return match.promised
+
     def build(self, match: LoweredNode, rewriter: Rewriter) -> Sequence[Value]:
         for node, conditions in match.steps:
             rewriter.adopt(node, conditions)
@@ -88,7 +92,9 @@ def lowered(lower: Function, e: Sketch, node: Node) -> LoweredNode | Miss | None
     if made is None or isinstance(made, Miss):
         return replace(made, match=Match(node, taken)) if made is not None and taken else made
     values = [made] if isinstance(made, (Term, Value)) else made
-    return LoweredNode(node, taken, values=[plain(v) for v in values], steps=e.steps)
+    return LoweredNode(
+        node, taken, values=[plain(v) for v in values], gives=e.gives, promised=e.promised, steps=e.steps
+    )
 
 
 def lowers(
@@ -96,21 +102,21 @@ def lowers(
     name: str = "",
     onnx: tuple[str, ...] = (),
     offered: Guard | None = None,
-    gives: Any = None,
+    gives: str | tuple[str, ...] | None = None,
     base: type[NodeRule] | None = None,
     **facts: Any,
 ) -> Callable[[Function], type[NodeRule]]:
     """Make a function the lowering of some operations, and of ``onnx`` operators that the language lacks.
 
-    ``gives`` is its rewrite class, or says it of a lowering, a match, a graph and a context; ``base`` is the kind of
-    rule that it becomes, ``facts`` are its facts.
+    ``gives`` is its rewrite class; of several, it is the first unless the function says another one. ``base`` is the
+    kind of rule that it becomes, ``facts`` are its facts.
     """
 
     def declare(function: Function) -> type[NodeRule]:
-        if callable(gives):
-            facts["class_of"] = gives
-        elif gives is not None:
-            facts["rewrite_class"] = gives
+        if gives is not None:
+            facts["rewrite_class"] = gives if isinstance(gives, str) else gives[0]
+        if isinstance(gives, tuple):
+            facts["class_of"] = _said
         fields = {
             "__doc__": function.__doc__,
             "__module__": function.__module__,
@@ -126,9 +132,8 @@ def lowers(
     return declare
 
 
-def exact_for_integers(rule: Any, match: LoweredNode, graph: Graph, context: Any) -> str:
-    """The class of what only the rounding of floats can change."""
-    return REASSOCIATES if match.root.result.type.dtype.is_float else EXACT
+def _said(rule: Any, match: LoweredNode, graph: Graph, context: Any) -> str:
+    return match.gives or rule.rewrite_class
 
 
 def taken_elsewhere(e: Sketch) -> Miss | None:

@@ -33,7 +33,7 @@ from dmlc.passes.emitted import emitted_nodes, why_no_gain
 from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.fuse_softmax import MAKERS_OF_LOG_SUM_EXP, log_sum_exp_of
 from dmlc.passes.intervals import Intervals
-from dmlc.passes.lowering import KEEP, Lowered, LoweredNode, simplifies
+from dmlc.passes.lowering import KEEP, Lowered, simplifies
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
 from dmlc.passes.normal_form import base_of
 from dmlc.passes.patterns import (
@@ -156,31 +156,28 @@ def _counted(e: Sketch, node: Node, becomes: Operation, reduction: Node, x: Valu
     return reason or e(becomes, x, attributes=reduction.attributes)
 
 
-def _class_of_sum(rule: Any, match: LoweredNode, graph: Graph, context: PassContext) -> str:
-    if match.root.result.type.dtype.is_float:
-        return REASSOCIATES
+def _sum_as(e: Sketch, node: Node, becomes: Operation, x: Value) -> Lowered:
+    """The sum of squares or magnitudes of ``x``; integers must not leave their range."""
+    if x.type.dtype.is_float:
+        e.gives = REASSOCIATES
     # An imported model for a target that wraps also runs on ONNX Runtime's CPU provider, whose kernels saturate.
-    wraps = context.target.wraps_integers and graph.dims.least > 0
-    x = match.consumed[0].operand(0)
-    return EXACT if wraps or _stays_in_range(match, magnitude(x, graph), graph) else RANGE
+    elif (e.target.target.wraps_integers and e.graph.dims.least > 0) or _stays_in_range(
+        e, node, becomes, x, magnitude(x, e.graph)
+    ):
+        e.gives = EXACT
+    elif (most := promised_magnitude(x, e.graph)) is not None and _stays_in_range(e, node, becomes, x, most):
+        e.promised = Intervals(e.graph).promised(x)
+    return _counted(e, node, becomes, node, x)
 
 
-def _promises_of_sum(rule: Any, match: LoweredNode, graph: Graph) -> tuple[str, ...]:
-    x = match.consumed[0].operand(0)
-    most = promised_magnitude(x, graph)
-    return () if most is None or not _stays_in_range(match, most, graph) else Intervals(graph).promised(x)
-
-
-def _stays_in_range(match: LoweredNode, most: int, graph: Graph) -> bool:
+def _stays_in_range(e: Sketch, node: Node, becomes: Operation, x: Value, most: int) -> bool:
     """Return whether every target computes the integer sum of numbers up to ``most``, or their squares, exactly."""
-    x = match.consumed[0].operand(0)
-    axes = axes_of(match.root)
-    high = graph.dims.interval(product([x.shape[a] for a in axes]))[1]
-    each = most if match.consumed[0].op is ABS else most * most
+    high = e.graph.dims.interval(product([x.shape[a] for a in axes_of(node)]))[1]
+    each = most if becomes is REDUCE_L1 else most * most
     return isfinite(high) and int(high) * each <= min(int(x.type.dtype.highest), 2**53)
 
 
-@simplifies(REDUCE_SUM, fed_by=(MUL, POW), rewrite_class=RANGE, class_of=_class_of_sum, relies_on=_promises_of_sum)
+@simplifies(REDUCE_SUM, fed_by=(MUL, POW), gives=(RANGE, REASSOCIATES, EXACT))
 def sum_of_squares(e: Sketch, node: Node, x: Term) -> Lowered:
     """reduce_sum(x * x) becomes reduce_sum_square(x).
 
@@ -188,14 +185,14 @@ def sum_of_squares(e: Sketch, node: Node, x: Term) -> Lowered:
     bounds prove that nothing overflows, else ``range``: a product wraps, a target's sum of squares may saturate.
     """
     squared = square_of(x.value, e.taken)
-    return KEEP if squared is None else _counted(e, node, REDUCE_SUM_SQUARE, node, squared)
+    return KEEP if squared is None else _sum_as(e, node, REDUCE_SUM_SQUARE, squared)
 
 
-@simplifies(REDUCE_SUM, fed_by=(ABS,), rewrite_class=RANGE, class_of=_class_of_sum, relies_on=_promises_of_sum)
+@simplifies(REDUCE_SUM, fed_by=(ABS,), gives=(RANGE, REASSOCIATES, EXACT))
 def sum_of_magnitudes(e: Sketch, node: Node, x: Term) -> Lowered:
     """reduce_sum(abs(x)) becomes reduce_l1(x). ``reassociates`` for floats; integers as for sums of squares."""
     inner = e.made_by(x, ABS)
-    return KEEP if inner is None else _counted(e, node, REDUCE_L1, node, inner.operand("x"))
+    return KEEP if inner is None else _sum_as(e, node, REDUCE_L1, inner.operand("x"))
 
 
 @simplifies(REDUCE_L1, REDUCE_L2, REDUCE_SUM_SQUARE, fed_by=(ABS, NEG))
@@ -279,17 +276,7 @@ def square_of_root(e: Sketch, node: Node, *operands: Term) -> Lowered:
     return reason or e(REDUCE_SUM_SQUARE, x, attributes=inner.attributes)
 
 
-def _is_far_from_0(rule: Any, match: LoweredNode, graph: Graph) -> tuple[str, ...]:
-    x, known = match.consumed[0].operand("x"), Intervals(graph)
-    promised = known.promised_of(x)
-    if promised is None:
-        return ()
-    nearest = promised[0] if promised[0] > 0 else -promised[1]
-    tiny = float(np.finfo(x.type.dtype.numpy).tiny)
-    return known.promised(x) if nearest > 0 and nearest * nearest > tiny else ()  # nor is a square of it 0
-
-
-@simplifies(DIV, fed_by=(REDUCE_L2, REDUCE_L1), gives=RANGE, relies_on=_is_far_from_0)
+@simplifies(DIV, fed_by=(REDUCE_L2, REDUCE_L1), gives=RANGE)
 def normalize_by_norm(e: Sketch, node: Node, a: Term, b: Term) -> Lowered:
     """x / reduce_l2(x), and x / reduce_l1(x), over one axis become lp_norm(x).
 
@@ -303,6 +290,12 @@ def normalize_by_norm(e: Sketch, node: Node, a: Term, b: Term) -> Lowered:
         return Miss("the norm is over axes {0}, and the operator takes one", (list(axes),))
     if b.shape != reduced_shape(a.shape, axes, True):
         return Miss("the norm over axis {0} does not keep it", axes)
+    known = Intervals(e.graph)
+    promised = known.promised_of(a.value)
+    if promised is not None:
+        nearest = promised[0] if promised[0] > 0 else -promised[1]
+        is_apart = nearest > 0 and nearest * nearest > float(np.finfo(a.dtype.numpy).tiny)  # nor is a square of it 0
+        e.promised = known.promised(a.value) if is_apart else ()
     reason = used_outside(e.taken, node) or why_no_gain(e, node, LP_NORM, a, axes)
     record = LpNormAttributes(axis=axes[0], p=2 if norm.op is REDUCE_L2 else 1)
     return reason or e(LP_NORM, a, attributes=record)

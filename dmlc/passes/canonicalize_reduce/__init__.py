@@ -41,7 +41,7 @@ from dmlc.passes.canonicalize_reduce.kinds import (
 from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.fold_constants.layouts import MOVE_RULES
 from dmlc.passes.layouts import Origin, follow, is_unit
-from dmlc.passes.lowering import KEEP, Lowered, LoweredNode, lowers, simplifies, taken_elsewhere
+from dmlc.passes.lowering import KEEP, Lowered, lowers, simplifies, taken_elsewhere
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import made_by
 from dmlc.passes.rewrite import Miss, RewritePass, Rule, rules_of, used_elsewhere
@@ -49,17 +49,14 @@ from dmlc.passes.rewrite import Miss, RewritePass, Rule, rules_of, used_elsewher
 # --- Rules about the axes of a reduction: order, size 1, nested reductions, ``keepdims`` and the highest rank
 
 
-def _class_of_element(rule: Any, match: LoweredNode, graph: Graph, context: PassContext) -> str:
-    return elementwise_class(reduction_of(match.root))
-
-
-@simplifies(*REDUCTIONS, gives=_class_of_element)
+@simplifies(*REDUCTIONS, gives=(EXACT, REASSOCIATES))
 def drop_empty_reduction(e: Sketch, node: Node, x: Term) -> Lowered:
     """A reduction over no axes, or only over axes of size 1, becomes its elementwise part, if it has one."""
     a, alone = node.attributes_as(ReduceAttributes), reduction_of(node).alone
     for axis in a.axes:
         if not is_unit(e.graph, x.shape[axis]):
             return KEEP
+    e.gives = elementwise_class(reduction_of(node))
     if node.op is REDUCE_SUM_SQUARE:
         x = x * x
     elif alone is not None and x.dtype.kind != "uint":  # an unsigned number is its own magnitude
@@ -67,11 +64,7 @@ def drop_empty_reduction(e: Sketch, node: Node, x: Term) -> Lowered:
     return e.squeeze(x, axes=a.axes) if a.axes and not a.keepdims else x
 
 
-def _class_of_order(rule: Any, match: LoweredNode, graph: Graph, context: PassContext) -> str:
-    return order_class(match.root) if match.root.op in REDUCTIONS else EXACT
-
-
-@simplifies(*REDUCTIONS, ARGMAX, ARGMIN, HARDMAX, SOFTMAX, LOG_SOFTMAX, gives=_class_of_order)
+@simplifies(*REDUCTIONS, ARGMAX, ARGMIN, HARDMAX, SOFTMAX, LOG_SOFTMAX, gives=(EXACT, REASSOCIATES))
 def drop_unit_axes(e: Sketch, node: Node, x: Term) -> Lowered:
     """A reduction leaves out axes of size 1, but keeps at least one axis.
 
@@ -84,6 +77,7 @@ def drop_unit_axes(e: Sketch, node: Node, x: Term) -> Lowered:
     kept = e.counting(x, attributes.axes)
     if len(kept) == len(attributes.axes) or is_unit(e.graph, x.shape[kept[0]]):
         return KEEP
+    e.gives = order_class(node) if node.op in REDUCTIONS else EXACT
     return e(node.op, x, attributes=replace(attributes, axes=kept))
 
 
@@ -93,17 +87,10 @@ _SIZE_ONE_MOVES = frozenset((SQUEEZE, UNSQUEEZE, RESHAPE))
 _MOST_MOVES = 4
 
 
-def _merged(graph: Graph, match: LoweredNode) -> tuple[Operation, Node, tuple[int, ...], Graph]:
-    """The outer operation, the inner reduction, and the axes of both."""
-    *between, inner = match.consumed
-    return match.root.op, inner, _merged_axes(graph, match.root, between, inner) or (), graph
-
-
 @simplifies(
     *REDUCTIONS,
     fed_by=(*REDUCTIONS, UNSQUEEZE, SQUEEZE, RESHAPE),
-    class_of=lambda rule, match, graph, context: merge_class(*_merged(graph, match), context.target),
-    relies_on=lambda rule, match, graph: promises_in_range(*_merged(graph, match)),
+    gives=(EXACT, REASSOCIATES, RANGE),
 )
 def merge_nested_reductions(e: Sketch, node: Node, y: Term) -> Lowered:
     """``reduce_sum(reduce_sum(x, axes=[2]), axes=[1])`` becomes ``reduce_sum(x, axes=[1, 2])``, and so on for its kind.
@@ -131,6 +118,8 @@ def merge_nested_reductions(e: Sketch, node: Node, y: Term) -> Lowered:
         return Miss(_WHY_NOT.get(pair, "{0} of {1} is not a single reduction"), (node.op.name, inner.op.name))
     if node.op is REDUCE_MEAN and y.dtype.is_integer:
         return Miss("integer means truncate, so the mean of means may differ from the mean")
+    e.gives = merge_class(node.op, inner, axes, e.graph, e.target.target)
+    e.promised = promises_in_range(node.op, inner, axes, e.graph) if e.gives == RANGE else ()
     record = ReduceAttributes(axes=axes, keepdims=False)
     return reduce_to(e, MERGES[pair], inner.operand("x"), record, node.result.shape)
 
@@ -210,11 +199,7 @@ def _with_squeezed(
 _SELECTIONS = (ARGMAX, ARGMIN)
 
 
-def _order(rule: Any, match: LoweredNode, graph: Graph, context: PassContext) -> str:
-    return order_class(match.root)
-
-
-@simplifies(*REDUCTIONS, *_SELECTIONS, fed_by=(TRANSPOSE,), gives=_order)
+@simplifies(*REDUCTIONS, *_SELECTIONS, fed_by=(TRANSPOSE,), gives=(EXACT, REASSOCIATES))
 def drop_transpose_before_reduction(e: Sketch, node: Node, y: Term) -> Lowered:
     """A reduction (or argmax, argmin) of a transpose becomes one over the axes before it, where the others keep order.
 
@@ -231,6 +216,7 @@ def drop_transpose_before_reduction(e: Sketch, node: Node, y: Term) -> Lowered:
         return Miss("the kept axes come out permuted, as {0}: a transpose must remain", (kept,))
     if node.op in _SELECTIONS and axes != sorted(axes):
         return Miss("the index counts the axes in the order {0}", (axes,))
+    e.gives = order_class(node)
     record = replace(attributes, axes=tuple(sorted(axes)))
     return used_elsewhere(y.value) or reduce_to(e, node.op, x, record, node.result.shape)
 
@@ -239,7 +225,7 @@ def _any(node: Node) -> Any:
     return node.attributes
 
 
-@simplifies(*REDUCTIONS, fed_by=(TRANSPOSE,), gives=_order)
+@simplifies(*REDUCTIONS, fed_by=(TRANSPOSE,), gives=(EXACT, REASSOCIATES))
 def sink_transpose_between_reductions(e: Sketch, node: Node, y: Term) -> Lowered:
     """A transpose between two reductions that merge goes after both, where the axes that stay come out permuted.
 
@@ -253,6 +239,7 @@ def sink_transpose_between_reductions(e: Sketch, node: Node, y: Term) -> Lowered
         return Miss("integer means truncate, so the mean of means may differ from the mean")
     if reason := used_elsewhere(y.value) or used_elsewhere(below.result):
         return reason
+    e.gives = order_class(node)
     perm = between.attributes_as(TransposeAttributes).perm
     axes = tuple(sorted([perm[a] for a in attributes.axes]))
     made = e(node.op, below.result, attributes=replace(attributes, axes=axes))
@@ -262,14 +249,7 @@ def sink_transpose_between_reductions(e: Sketch, node: Node, y: Term) -> Lowered
     return e.transpose(made, perm=tuple([left.index(p) for p in perm if p not in axes]))
 
 
-def _order_after_reshape(rule: Any, match: LoweredNode, graph: Graph, context: PassContext) -> str:
-    inner = match.consumed[0]
-    found = segments(graph, inner.operand("x").shape, inner.result.shape) or ()
-    only_ones = all(len(before) == len(after) == 1 for before, after in found)
-    return EXACT if only_ones else order_class(match.root)
-
-
-@simplifies(*REDUCTIONS, fed_by=(UNSQUEEZE, RESHAPE, SQUEEZE), gives=_order_after_reshape)
+@simplifies(*REDUCTIONS, fed_by=(UNSQUEEZE, RESHAPE, SQUEEZE), gives=(EXACT, REASSOCIATES))
 def drop_flatten_before_reduction(e: Sketch, node: Node, y: Term) -> Lowered:
     """A reduction of a reshape becomes one over the axes before it: those that were merged, split or moved.
 
@@ -283,12 +263,13 @@ def drop_flatten_before_reduction(e: Sketch, node: Node, y: Term) -> Lowered:
         return KEEP
     found = segments(e.graph, x.shape, y.shape)
     before = None if found is None else _before(found, axes)
-    if before is None:
+    if before is None or found is None:
         return Miss("the reshape from {0} to {1} does more than regroup axes that are reduced", (x.type, y.type))
     e.taken.append(inner)
     means = node.op is REDUCE_MEAN and y.dtype.is_integer  # refused over no elements
     if means and any(e.graph.dims.promises_empty(x.shape[a]) for a in before):
         return Miss("an axis of {0} may be empty", (x.type,), x)
+    e.gives = EXACT if all(len(old) == len(new) == 1 for old, new in found) else order_class(node)
     record = ReduceAttributes(axes=before, keepdims=False)
     return used_elsewhere(y.value) or reduce_to(e, node.op, x, record, node.result.shape)
 
@@ -356,15 +337,7 @@ def axis_groups(old: Shape, new: Shape) -> list[tuple[int, int]] | None:
 _ADDING = tuple([op for op, total in GOES_ON.items() if total is REDUCE_SUM])
 
 
-def _class_of_expand(rule: Any, match: LoweredNode, graph: Graph, context: PassContext) -> str:
-    if match.root.op in EXTREMES:
-        return EXACT
-    if match.root.result.type.dtype.is_float:
-        return REASSOCIATES
-    return EXACT if context.target.wraps_integers else RANGE
-
-
-@simplifies(*_ADDING, REDUCE_MEAN, *EXTREMES, fed_by=(EXPAND,), gives=_class_of_expand)
+@simplifies(*_ADDING, REDUCE_MEAN, *EXTREMES, fed_by=(EXPAND,), gives=(EXACT, REASSOCIATES, RANGE))
 def reduction_of_expand(e: Sketch, node: Node, y: Term) -> Lowered:
     """A sum of n equal elements becomes their product with n, a max, min or mean of them the element.
 
@@ -385,6 +358,8 @@ def reduction_of_expand(e: Sketch, node: Node, y: Term) -> Lowered:
         return Miss("axis {0} is broadcast too and stays", (stays[-1],))
     if reason := _why_not_multiplied(e, node.op, dtype, broadcast) or used_elsewhere(y.value):
         return reason
+    if node.op not in EXTREMES:
+        e.gives = REASSOCIATES if dtype.is_float else EXACT if e.target.target.wraps_integers else RANGE
     before = tuple([a - offset for a in axes if a >= offset])
     if before:
         value = e.of(reduce_to(e, node.op, x, ReduceAttributes(axes=before, keepdims=False), node.result.shape))

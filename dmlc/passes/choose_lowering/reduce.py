@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -85,15 +84,12 @@ def _with_ones(graph: Graph, shape: Sequence[Dim], axes: Iterable[int]) -> tuple
     return tuple(out) if reduced is not None else tuple(range(len(shape)))
 
 
-def _class(rule: Any, match: Any, graph: Graph, context: Any) -> str:
-    return EXACT if match.root.op in EXTREMES else REASSOCIATES
-
-
 def _chain(
     e: Sketch, node: Node, x: Term, order: Sequence[Iterable[int]], shape: Sequence[Dim] | None = None
 ) -> Lowered:
     """A reduction for each of the groups of axes, of the operand in that shape."""
     is_extreme = node.op in EXTREMES
+    e.gives = EXACT if is_extreme else REASSOCIATES
     if not axes_of(node):
         return Miss("no axis is reduced")
     if is_pool(node) and not is_extreme:
@@ -112,7 +108,7 @@ def _chain(
     return value.with_ones(node.result.shape).cast(node.result.type.dtype)
 
 
-@plan(*ROOTS, gives=_class)
+@plan(*ROOTS, gives=(EXACT, REASSOCIATES))
 def reduce_ones_too(e: Sketch, node: Node, x: Term) -> Lowered:
     """A reduction next to axes of size 1 reduces these too, so that its kernel sees fewer groups of axes."""
     if _with_ones(e.graph, x.shape, axes_of(node)) == axes_of(node):
@@ -131,19 +127,19 @@ def _by_groups(e: Sketch, node: Node, x: Term, step: int) -> Lowered:
     return _chain(e, node, x, order) if len(order) > 1 else Miss("all axes are neighbours")
 
 
-@plan(*ROOTS, gives=_class)
+@plan(*ROOTS, gives=(EXACT, REASSOCIATES))
 def reduce_inner_first(e: Sketch, node: Node, x: Term) -> Lowered:
     """A reduction over axes that are not adjacent becomes a node for each group of neighbours, the last group first."""
     return _by_groups(e, node, x, -1)
 
 
-@plan(*ROOTS, gives=_class)
+@plan(*ROOTS, gives=(EXACT, REASSOCIATES))
 def reduce_outer_first(e: Sketch, node: Node, x: Term) -> Lowered:
     """A reduction over axes that are not adjacent becomes one for each group of neighbours, the first group first."""
     return _by_groups(e, node, x, 1)
 
 
-@plan(*ROOTS, gives=_class)
+@plan(*ROOTS, gives=(EXACT, REASSOCIATES))
 def reduce_in_steps(e: Sketch, node: Node, x: Term) -> Lowered:
     """A reduction over long axes becomes reductions of parts, and of what they leave, until all is one.
 

@@ -41,7 +41,7 @@ from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import CONCAT, ConcatAttributes
 from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.intervals import INF, Interval, Intervals, clip_bounds, of_dtype
-from dmlc.passes.lowering import KEEP, Lowered, LoweredNode, exact_for_integers, simplifies, taken_elsewhere
+from dmlc.passes.lowering import KEEP, Lowered, LoweredNode, simplifies, taken_elsewhere
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import both_ways, broadcasts, made_by, scalar_of, scaled_of
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
@@ -58,25 +58,20 @@ def _changes_nothing(rule: Any, match: LoweredNode) -> str:
     return f"{match.root.op.name} that changes nothing"
 
 
-def _class_of_neutral(rule: Any, match: LoweredNode, graph: Graph, context: PassContext) -> str:
-    root, (value,) = match.root, match.values
-    if root.op not in (ADD, SUB) or not root.result.type.dtype.is_float:
-        return EXACT
-    data = constant_of(root.operand("b") if value is root.operand("a") else root.operand("a"))
-    assert data is not None
-    return EXACT if bool((np.signbit(data.array) == (root.op is ADD)).all()) else REASSOCIATES
-
-
-@simplifies(MUL, DIV, POW, ADD, SUB, fed_by=_NUMBERS, gives=_class_of_neutral, describe=_changes_nothing)
+@simplifies(MUL, DIV, POW, ADD, SUB, fed_by=_NUMBERS, gives=(EXACT, REASSOCIATES), describe=_changes_nothing)
 def neutral_operand(e: Sketch, node: Node, a: Term, b: Term) -> Lowered:
     """``x * 1``, ``x / 1``, ``x ** 1``, ``x - 0`` and ``x + 0`` become ``x``.
 
     ``exact``, but for ``x + 0.0`` and ``x - -0.0`` of floats, which make +0 of -0: these are ``reassociates``.
     """
     neutral = 0 if node.op in (ADD, SUB) else 1
-    if a.type == node.result.type and _is_all(b.value, neutral):
-        return a
-    return b if node.op in (MUL, ADD) and b.type == node.result.type and _is_all(a.value, neutral) else KEEP
+    for x, other in ((a, b), (b, a)) if node.op in (MUL, ADD) else ((a, b),):
+        if x.type == node.result.type and _is_all(other.value, neutral):
+            if neutral == 0 and x.dtype.is_float and other.data is not None:
+                is_kept = bool((np.signbit(other.data.array) == (node.op is ADD)).all())
+                e.gives = EXACT if is_kept else REASSOCIATES
+            return x
+    return KEEP
 
 
 def _is_all(value: Value, wanted: int) -> bool:
@@ -478,8 +473,7 @@ def _kept(node: Node, known: Intervals) -> Iterator[tuple[Value, Interval]]:
 @simplifies(
     *(MAX, MIN, CLIP, RELU),
     fed_by=(MAX, MIN, CLIP, RELU),
-    rewrite_class=REASSOCIATES,
-    class_of=exact_for_integers,
+    gives=(REASSOCIATES, EXACT),
 )
 def bounds_in_a_row(e: Sketch, node: Node, *operands: Term) -> Lowered:
     """``min(max(x, 0), 6)`` becomes ``clip(x, min=0, max=6)``; a relu and a clip are such bounds too.
@@ -487,6 +481,7 @@ def bounds_in_a_row(e: Sketch, node: Node, *operands: Term) -> Lowered:
     ``exact`` for integers, ``reassociates`` for floats: the sign of a zero at a bound of 0 is left open.
     """
     second, dtype = _bounded(node), node.result.type.dtype
+    e.gives = REASSOCIATES if dtype.is_float else EXACT
     inner = None if second is None else second[0].producer
     first = None if inner is None else _bounded(inner)
     if second is None or first is None or inner is None:

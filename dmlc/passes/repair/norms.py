@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import pi, sqrt
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from dmlc.ir import FOREIGN, DType, Graph, Node, Operation, OpError, Value
 from dmlc.ir.dtype import f16, f32
@@ -15,8 +15,8 @@ from dmlc.ops.elementwise import ERF, GELU, NEG, TANH, GeluAttributes
 from dmlc.ops.normalize import LAYER_NORM, LP_NORM, LpNormAttributes, NormAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque, title_of
 from dmlc.passes.expressions import Formulas, Sketch, Term
-from dmlc.passes.lowering import KEEP, Lowered, LoweredNode, NodeRule, lowers
-from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
+from dmlc.passes.lowering import KEEP, Lowered, lowers
+from dmlc.passes.manager import EXACT, REASSOCIATES
 from dmlc.passes.normal_form import Form, Forms, number, plus, power, quotient, times
 from dmlc.passes.patterns import scalar_of
 from dmlc.passes.primitives import centred, deviation, lp_norm
@@ -29,16 +29,11 @@ _F32 = 1
 _FAR = 32
 
 
-def _class_of_results(rule: NodeRule, match: Match, graph: Graph, context: PassContext) -> str:
-    return REASSOCIATES if any(v.uses for v in match.root.results[1:]) else EXACT
-
-
 @lowers(
     onnx=("LayerNormalization",),
     optional=True,
     repairs=("layer-norm-results",),
-    gives=_class_of_results,
-    rewrite_class=REASSOCIATES,
+    gives=(REASSOCIATES, EXACT),
 )
 def one_layer_norm_result(e: Sketch, node: Node, x: Term, *factors: Term | None) -> Lowered:
     """A LayerNormalization loses Mean and InvStdDev; where one is used, other nodes compute it.
@@ -57,6 +52,7 @@ def one_layer_norm_result(e: Sketch, node: Node, x: Term, *factors: Term | None)
     except OpError as error:
         return Miss("{0}", (str(error),))
     if not any(v.uses for v in node.results[1:]):
+        e.gives = EXACT
         return out
     axes = range(record.axis, x.rank)
     rest, mean = centred(e, x.cast(f32), axes)
@@ -254,18 +250,12 @@ class TanhGelu(GeluRule):
         return [tanh_gelu(rewriter, match.x, self.capabilities)]
 
 
-def _class_of_gelu(rule: Any, match: LoweredNode, graph: Graph, context: PassContext) -> str:
-    """A program of the language does not ask for one operator: the rule chooses it."""
-    return EXACT if match.root.op is GELU and match.root.origin is None else REASSOCIATES
-
-
 @lowers(
     GELU,
     onnx=("Gelu", f"{MICROSOFT}.FastGelu"),
     repairs=("gelu", "fast-gelu"),
     optional=True,
-    rewrite_class=REASSOCIATES,
-    class_of=_class_of_gelu,
+    gives=(REASSOCIATES, EXACT),
     describe=lambda rule, match: title_of(match.root),
 )
 def gelu_operator(e: Sketch, node: Node, x: Term | None, bias: Term | None = None) -> Lowered:
@@ -275,6 +265,8 @@ def gelu_operator(e: Sketch, node: Node, x: Term | None, bias: Term | None = Non
         return KEEP
     if is_opaque(node, "FastGelu", MICROSOFT) and _has_fast_gelu(e.target, x.dtype):
         return KEEP
+    # a program of the language does not ask for one operator: the rule chooses it
+    e.gives = EXACT if node.op is GELU and node.origin is None else REASSOCIATES
     if _is_erf_form(node):
         return own_gelu(e, x.value)
     return tanh_gelu(e, (x if bias is None else x + bias.reshape(x.shape[-1:])).value, e.target)

@@ -16,8 +16,8 @@ from dmlc.ops.reduce import EXTREMES, REDUCE_LOG_SUM_EXP, REDUCE_MAX, REDUCE_MEA
 from dmlc.ops.select import ARGMAX, TOP_K, TopKAttributes
 from dmlc.passes.choose_lowering.plan import judged
 from dmlc.passes.expressions import Sketch, Term
-from dmlc.passes.lowering import KEEP, Lowered, NodeRule, lowers
-from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
+from dmlc.passes.lowering import KEEP, Lowered, lowers
+from dmlc.passes.manager import EXACT, REASSOCIATES
 from dmlc.passes.primitives import log_sum_exp
 from dmlc.passes.rewrite import Match, Miss
 from dmlc.targets import dispatch_cost, dispatch_row, dispatches
@@ -74,11 +74,7 @@ def _in_order(node: Node, rank: int) -> bool:
 _POOLS = {"GlobalAveragePool": (REDUCE_MEAN, "AVERAGE_POOLING"), "GlobalMaxPool": (REDUCE_MAX, "MAX_POOLING")}
 
 
-def _class_of_pool(rule: NodeRule, match: Match, graph: Graph, context: PassContext) -> str:
-    return EXACT if _pool(match.root) == "GlobalMaxPool" else REASSOCIATES
-
-
-@lowers(REDUCE_MAX, REDUCE_MEAN, onnx=tuple(_POOLS), optional=True, gives=_class_of_pool, rewrite_class=REASSOCIATES)
+@lowers(REDUCE_MAX, REDUCE_MEAN, onnx=tuple(_POOLS), optional=True, gives=(REASSOCIATES, EXACT))
 def reduce_many_axes(e: Sketch, node: Node, x: Term | None, *_: Term | None) -> Lowered:
     """A pooling over the whole map becomes a reduction if it has more axes than DirectML's pooling takes.
 
@@ -91,6 +87,7 @@ def reduce_many_axes(e: Sketch, node: Node, x: Term | None, *_: Term | None) -> 
     row = operator_rows().get(name)
     if row is None or refusal(row, {"InputTensor": (None, x.rank)}, level) is None:
         return KEEP
+    e.gives = EXACT if op is REDUCE_MAX else REASSOCIATES
     return e.reduced(op, x, range(2, x.rank))
 
 

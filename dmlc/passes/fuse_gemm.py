@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from dmlc.ir import Graph, Node, Operation, Shape, Value, product
+from dmlc.ir import Graph, Node, Shape, Value, product
 from dmlc.ops.binary import ADD
 from dmlc.ops.matmul import MATMUL
-from dmlc.ops.move import RESHAPE, RESHAPES, ReshapeAttributes
-from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
+from dmlc.ops.move import RESHAPES
+from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.fold_constants.between import MOST_NODES, is_elementwise
+from dmlc.passes.lowering import KEEP, Lowered, simplifies
 from dmlc.passes.manager import REASSOCIATES, PassContext
 from dmlc.passes.patterns import both_ways, made_by
-from dmlc.passes.rewrite import Match, Miss, RewritePass, Rewriter, Rule
+from dmlc.passes.rewrite import Miss, RewritePass, Rule
 
 
 class _Biased(Struct, frozen=True, eq=False):
@@ -32,51 +33,34 @@ class _Biased(Struct, frozen=True, eq=False):
         return self.x.type.rank == 2
 
 
-class _GemmMatch(Match, eq=False, kw_only=True):
-    found: _Biased
-
-
-class ProductWithBias(Rule[_GemmMatch]):
+@simplifies(
+    ADD,
+    fed_by=(MATMUL,),
+    gives=REASSOCIATES,
+    describe=lambda rule, match: f"a product of {match.root.result.type} and a bias",
+)
+def product_with_bias(e: Sketch, node: Node, *operands: Term) -> Lowered:
     """``matmul(x, w) + b`` with a matrix and a bias for each column becomes a Gemm, for more axes between reshapes.
 
     ``reassociates``. Only where there are no more nodes for it: the reshapes merge with those around, or several
     products share one. ONNX Runtime's own MatMulAddFusion needs known sizes, and puts reshapes around each product.
     """
-
-    name = "product-with-bias"
-    roots: ClassVar[tuple[Operation, ...]] = (ADD,)
-    fed_by: ClassVar[Collection[Operation]] = (MATMUL,)
-    rewrite_class = REASSOCIATES
-    _plan: tuple[Graph, frozenset[Node]] | None = None
-
-    def match(self, node: Node, graph: Graph) -> _GemmMatch | None:
-        found = _biased(node)
-        return None if found is None else _GemmMatch(node, (found.node,), found=found)
-
-    def check(self, match: _GemmMatch, graph: Graph) -> Miss | None:
-        dtype = match.root.result.type.dtype
-        if not self.capabilities.takes("Gemm", dtype):
-            return Miss("the target has no kernel of Gemm for {0}", (dtype,))
-        rows = match.found.matrix.shape[0]
-        if graph.dims.interval(rows)[0] < 1:
-            return Miss("the matrix has {0} rows, and a Gemm of none may leave its result unset", (rows,))
-        if self._plan is None or self._plan[0] is not graph:
-            self._plan = graph, frozenset(_worthwhile(graph))
-        if match.root not in self._plan[1]:
-            return Miss("the reshapes around a Gemm would be more nodes than the sum", saves=0)
-        return None
-
-    def describe(self, match: _GemmMatch) -> str:
-        return f"a product of {match.root.result.type} and a bias"
-
-    def build(self, match: _GemmMatch, rewriter: Rewriter) -> Sequence[Value]:
-        found, type = match.found, match.root.result.type
-        x, rows = found.x, product(type.shape[:-1])
-        if not found.is_flat:
-            x = rewriter.add(RESHAPE, [x], ReshapeAttributes(shape=(rows, found.x.shape[-1])))
-        record = OpaqueAttributes(op_type="Gemm", types=(type.with_shape((rows, type.shape[-1])),))
-        made = rewriter.add(OPAQUE, [x, found.matrix, found.bias], record)
-        return [made if found.is_flat else rewriter.add(RESHAPE, [made], ReshapeAttributes(shape=type.shape))]
+    found, type = _biased(node), node.result.type
+    if found is None:
+        return KEEP
+    e.taken.append(found.node)
+    if not e.target.takes("Gemm", type.dtype):
+        return Miss("the target has no kernel of Gemm for {0}", (type.dtype,))
+    if e.graph.dims.interval(found.matrix.shape[0])[0] < 1:
+        return Miss("the matrix has {0} rows, and a Gemm of none may leave its result unset", found.matrix.shape[:1])
+    plan = getattr(e.rule, "plan", None)
+    if plan is None or plan[0] is not e.graph:
+        plan = e.rule.plan = e.graph, frozenset(_worthwhile(e.graph))
+    if node not in plan[1]:
+        return Miss("the reshapes around a Gemm would be more nodes than the sum", saves=0)
+    x, rows = e.of(found.x), product(type.shape[:-1])
+    flat = x if found.is_flat else x.reshape((rows, x.shape[-1]))
+    return e.onnx("Gemm", type.with_shape((rows, type.shape[-1])), flat, found.matrix, found.bias).reshape(type.shape)
 
 
 def _biased(node: Node) -> _Biased | None:
@@ -162,4 +146,4 @@ class FuseGemm(RewritePass, frozen=True):
     rewrite_class: ClassVar[str] = REASSOCIATES
 
     def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
-        return [ProductWithBias]
+        return [product_with_bias]

@@ -6,14 +6,14 @@ All are exact but one: ``x + 0.0`` and ``x - -0.0`` of floats make +0 of -0, so 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice, product
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from msgspec import Struct
 
-from dmlc.ir import DType, Graph, Node, Operation, Tensor, Value
+from dmlc.ir import DType, Node, Operation, Tensor, Value
 from dmlc.ir.dtype import bool_
 from dmlc.ops.binary import (
     ADD,
@@ -42,9 +42,9 @@ from dmlc.ops.move import CONCAT, ConcatAttributes
 from dmlc.passes.expressions import Sketch, Term
 from dmlc.passes.intervals import INF, Interval, Intervals, clip_bounds, of_dtype
 from dmlc.passes.lowering import KEEP, Lowered, LoweredNode, simplifies, taken_elsewhere
-from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
+from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES
 from dmlc.passes.patterns import both_ways, broadcasts, made_by, scalar_of, scaled_of
-from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+from dmlc.passes.rewrite import Miss, used_elsewhere
 
 #: A larger constant is not searched for ones or zeros.
 _MOST_ELEMENTS = 2**20
@@ -340,100 +340,54 @@ def scales_of_product(e: Sketch, node: Node, a: Term, b: Term) -> Lowered:
 _MOST_EXACT = 2.0**53
 
 
-class ProvenMatch(Match, eq=False, kw_only=True):
-    """``promised`` are the inputs whose ranges the proof needs."""
-
-    promised: tuple[str, ...]
-
-
-class BoundedMatch(ProvenMatch, eq=False, kw_only=True):
-    """The operand that is the result."""
-
-    value: Value
+def _known(e: Sketch) -> tuple[Intervals, ...]:
+    """The bounds without the promised ranges of inputs, then with them. The rule keeps them for its graph."""
+    known: tuple[Intervals, ...] = getattr(e.rule, "known", ())
+    if not known or known[0].graph is not e.graph:
+        promises = (False, True) if e.graph.ranges else (False,)
+        known = e.rule.known = tuple([Intervals(e.graph, trusts=trusts, finite=False) for trusts in promises])
+    return known
 
 
-class _ByIntervals:
-    """A rule that needs intervals: first without the promised ranges of inputs, then with them."""
-
-    _known: tuple[Intervals, ...] = ()
-
-    def known(self, graph: Graph) -> tuple[Intervals, ...]:
-        if not self._known or self._known[0].graph is not graph:
-            promises = (False, True) if graph.ranges else (False,)
-            self._known = tuple([Intervals(graph, trusts=trusts, finite=False) for trusts in promises])
-        return self._known
-
-    def relies_on(self, match: ProvenMatch, graph: Graph) -> tuple[str, ...]:
-        return match.promised
-
-
-class WithinBounds(_ByIntervals, Rule[BoundedMatch]):
+@simplifies(
+    *(ABS, RELU, CLIP, MAX, MIN),
+    gives=(RANGE, REASSOCIATES, EXACT),
+    describe=lambda rule, match: f"{match.root.op.name} that cuts nothing off",
+)
+def within_bounds(e: Sketch, node: Node, *operands: Term) -> Lowered:
     """``abs``, ``relu``, ``clip``, ``max`` and ``min`` that change no element become their operand: ``relu(exp(x))``.
 
     ``exact`` for integers. ``reassociates`` for floats: -0 stays what it is, and a kernel may round the largest sigmoid
     to more than 1. ``range`` where promised ranges are part of the proof.
     """
-
-    name = "within-bounds"
-    roots: ClassVar[tuple[Operation, ...]] = (ABS, RELU, CLIP, MAX, MIN)
-    rewrite_class = RANGE
-
-    def match(self, node: Node, graph: Graph) -> BoundedMatch | None:
-        if not graph.ranges and any(_is_seldom_bounded(value) for value in node.operands):
-            return None
-        for known in self.known(graph):
-            for value, (low, high) in _kept(node, known):
-                if value.type != node.result.type or constant_of(value) is not None:
-                    continue  # constants are evaluated, or stay for a NaN
-                least, most = known.of(value)
-                if low <= least and most <= high:
-                    return BoundedMatch(node, value=value, promised=known.promised(node.result))
-        return None
-
-    def describe(self, match: BoundedMatch) -> str:
-        return f"{match.root.op.name} that cuts nothing off"
-
-    def class_of(self, match: BoundedMatch, graph: Graph, context: PassContext) -> str:
-        if match.promised:
-            return RANGE
-        return REASSOCIATES if match.value.type.dtype.is_float else EXACT
-
-    def build(self, match: BoundedMatch, rewriter: Rewriter) -> Sequence[Value]:
-        return [match.value]
+    if not e.graph.ranges and any(_is_seldom_bounded(x.value) for x in operands):
+        return KEEP
+    for known in _known(e):
+        for value, (low, high) in _kept(node, known):
+            if value.type != node.result.type or constant_of(value) is not None:
+                continue  # constants are evaluated, or stay for a NaN
+            least, most = known.of(value)
+            if low <= least and most <= high:
+                e.promised = known.promised(node.result)
+                e.gives = RANGE if e.promised else REASSOCIATES if value.type.dtype.is_float else EXACT
+                return value
+    return KEEP
 
 
-class _DecidedMatch(ProvenMatch, eq=False, kw_only=True):
-    """The truth that every element of the result is."""
-
-    truth: bool
-
-
-class DecidedComparison(_ByIntervals, Rule[_DecidedMatch]):
+@simplifies(LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, EQUAL, gives=(RANGE, EXACT))
+def decided_comparison(e: Sketch, node: Node, a: Term, b: Term) -> Lowered:
     """A comparison of integers that their bounds decide becomes its truth: ``argmax(x) < 0``.
 
     ``exact``; ``range`` where promised ranges are part of the proof.
     """
-
-    name = "decided-comparison"
-    roots: ClassVar[tuple[Operation, ...]] = (LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, EQUAL)
-    rewrite_class = RANGE
-
-    def match(self, node: Node, graph: Graph) -> _DecidedMatch | None:
-        a, b = node.operand("a"), node.operand("b")
-        if not a.type.dtype.is_integer or not node.result.type.is_static:
-            return None
-        for known in self.known(graph):
-            truth = _decided(node.op, known.of(a), known.of(b))
-            if truth is not None:
-                return _DecidedMatch(node, truth=truth, promised=known.promised(node.result))
-        return None
-
-    def class_of(self, match: _DecidedMatch, graph: Graph, context: PassContext) -> str:
-        return RANGE if match.promised else EXACT
-
-    def build(self, match: _DecidedMatch, rewriter: Rewriter) -> Sequence[Value]:
-        kind = match.root.result.type
-        return [rewriter.add(FULL, [], FullAttributes(shape=kind.shape, value=match.truth, dtype=kind.dtype))]
+    kind = node.result.type
+    for known in _known(e) if a.dtype.is_integer and kind.is_static else ():
+        truth = _decided(node.op, known.of(a.value), known.of(b.value))
+        if truth is not None:
+            e.promised = known.promised(node.result)
+            e.gives = RANGE if e.promised else EXACT
+            return e.full(shape=kind.shape, value=truth, dtype=kind.dtype)
+    return KEEP
 
 
 def _decided(op: Operation, a: Interval, b: Interval) -> bool | None:
@@ -447,10 +401,10 @@ def _decided(op: Operation, a: Interval, b: Interval) -> bool | None:
     return True if a[1] <= b[0] else False if a[0] > b[1] else None
 
 
-def _is_seldom_bounded(value: Value | None) -> bool:
+def _is_seldom_bounded(value: Value) -> bool:
     """True for inputs, sums and quotients of floats: to look at all that they are computed from takes long in large
     models, and seldom finds a bound where no input promises a range."""
-    if value is None or not value.type.dtype.is_float:
+    if not value.type.dtype.is_float:
         return False
     return value.producer is None or value.producer.op in (ADD, SUB, DIV, NEG)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from dmlc.ir import Graph, Node, Operation, Shape, StoredTensor, Value, product
+from dmlc.ir import Graph, Node, Shape, StoredTensor, Value, product
 from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.ops.binary import BINARY
 from dmlc.ops.choose import CAST, CLIP, WHERE
@@ -33,7 +32,7 @@ from dmlc.passes.fold_constants.layouts import order_of_blocks
 from dmlc.passes.layouts import is_unit
 from dmlc.passes.lowering import KEEP, Lowered, simplifies, taken_elsewhere
 from dmlc.passes.patterns import depends_on_batch, made_by, opaque_factors
-from dmlc.passes.rewrite import Match, Rewriter, Rule
+from dmlc.passes.rewrite import Match
 
 # --- Elementwise operations between layout operations that cancel are computed in the other layout
 
@@ -59,64 +58,46 @@ class _GatheredRegion(Struct, frozen=True):
     others: dict[Value, None] = field(default_factory=dict)
 
 
-class _ElementwiseRegionMatch(Match, eq=False, kw_only=True):
-    """``inner`` are the elementwise nodes, operands first; ``leaves`` the layout operations that feed them, ``others``
-    the operands that are transposed."""
-
-    inner: tuple[Node, ...]
-    leaves: tuple[Node, ...]
-    others: tuple[Value, ...]
+def _described(rule: Any, match: Match) -> str:
+    count = sum(is_elementwise(node) for node in match.consumed)
+    return f"{match.root.op.name} after {count} elementwise operations, and its inverse"
 
 
-class AroundElementwise(Rule[_ElementwiseRegionMatch]):
+@simplifies(*RESHAPES, TRANSPOSE, fed_by=(*ELEMENTWISE, OPAQUE), describe=_described)
+def layout_around_elementwise(e: Sketch, node: Node, y: Term) -> Lowered:
     """Elementwise operations between a reshape or transpose and its inverse are computed in the first shape.
 
     ``exact``. All their operands come from such an inverse, or broadcast alike in both. Constants are transposed,
     and so are other operands where there are fewer transposes then: a residual behind two of them.
     """
-
-    name = "layout-around-elementwise"
-    roots: ClassVar[tuple[Operation, ...]] = (*RESHAPES, TRANSPOSE)
-    fed_by: ClassVar[Collection[Operation]] = (*UNARY, *BINARY, CAST, CLIP, WHERE, OPAQUE)
-
-    def match(self, node: Node, graph: Graph) -> _ElementwiseRegionMatch | None:
-        first = node.operand("x").producer
-        if first is None or not is_elementwise(first) or not first.result.is_used_once:
-            return None
-        region = _gathered(node, first, adds=False) or (_gathered(node, first, adds=True) if _turns(node) else None)
-        if region is None or not region.leaves:
-            return None
-        ordered, leaves = tuple(reversed(region.inner)), tuple(region.leaves)
-        if any(user not in region.inner for n in ordered if n is not first for user in n.result.users):
-            return None
-        added = [value for value in region.others if constant_of(value) is None]
-        if added and len(added) > sum(leaf.result.is_used_once for leaf in leaves):
-            return None
-        return _ElementwiseRegionMatch(
-            node, (*ordered, *leaves), inner=ordered, leaves=leaves, others=tuple(region.others)
-        )
-
-    def describe(self, match: _ElementwiseRegionMatch) -> str:
-        return f"{match.root.op.name} after {len(match.inner)} elementwise operations, and its inverse"
-
-    def build(self, match: _ElementwiseRegionMatch, rewriter: Rewriter) -> Sequence[Value]:
-        shape = match.root.result.shape
-        made: dict[Value, Value] = {leaf.result: leaf.operand("x") for leaf in match.leaves}
-        made |= {value: _turned(match.root, value, rewriter) for value in match.others}
-        pending = list(match.inner)
-        while pending:
-            waiting = []
-            for node in pending:
-                if any(v is not None and v.producer in pending and v not in made for v in node.operands):
-                    waiting.append(node)
-                    continue
-                operands = [None if v is None else made.get(v, v) for v in node.operands]
-                record = node.attributes
-                if isinstance(record, OpaqueAttributes):
-                    record = replace(record, types=tuple([t.with_shape(shape) for t in record.types]))
-                made[node.result] = rewriter.add(node.op, operands, record)
-            pending = waiting
-        return [made[match.root.operand("x")]]
+    first = y.value.producer
+    if first is None or not is_elementwise(first) or not first.result.is_used_once:
+        return KEEP
+    region = _gathered(node, first, adds=False) or (_gathered(node, first, adds=True) if _turns(node) else None)
+    if region is None or not region.leaves:
+        return KEEP
+    pending = [*reversed(region.inner)]
+    if any(user not in region.inner for n in pending if n is not first for user in n.result.users):
+        return KEEP
+    added = [value for value in region.others if constant_of(value) is None]
+    if added and len(added) > sum(leaf.result.is_used_once for leaf in region.leaves):
+        return KEEP
+    e.taken += [*pending, *region.leaves]
+    made: dict[Value, Value] = {leaf.result: leaf.operand("x") for leaf in region.leaves}
+    made |= {value: _turned(node, value, e) for value in region.others}
+    while pending:
+        waiting = []
+        for each in pending:
+            if any(v is not None and v.producer in pending and v not in made for v in each.operands):
+                waiting.append(each)
+                continue
+            record = each.attributes
+            if isinstance(record, OpaqueAttributes):
+                record = replace(record, types=tuple([t.with_shape(node.result.shape) for t in record.types]))
+            operands = [None if v is None else made.get(v, v) for v in each.operands]
+            made[each.result] = e.add(each.op, operands, record)
+        pending = waiting
+    return made[y.value]
 
 
 def is_elementwise(node: Node) -> bool:
@@ -176,13 +157,13 @@ def _is_turned_constant(value: Value, have: Shape) -> bool:
     return not (isinstance(tensor, StoredTensor) and tensor.is_apart)
 
 
-def _turned(root: Node, value: Value, rewriter: Rewriter) -> Value:
+def _turned(root: Node, value: Value, e: Sketch) -> Value:
     """An operand in the order of the root's result."""
     record, tensor = root.attributes_as(TransposeAttributes), constant_of(value)
     if tensor is None:
-        return rewriter.add(TRANSPOSE, [value], record)
+        return e.add(TRANSPOSE, [value], record)
     ones = [1] * (len(record.perm) - tensor.type.rank)
-    return rewriter.constant(np.transpose(tensor.array.reshape([*ones, *tensor.array.shape]), record.perm))
+    return e.constant(np.transpose(tensor.array.reshape([*ones, *tensor.array.shape]), record.perm))
 
 
 def _undoes(root: Node, maker: Node) -> bool:

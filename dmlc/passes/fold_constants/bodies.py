@@ -316,15 +316,14 @@ _T = TypeVar("_T")
 _Element: TypeAlias = "Value | _SplitPart"
 
 
-@simplifies(OPAQUE)
+@simplifies(onnx=("ConcatFromSequence", "SequenceAt", "SequenceLength"))
 def known_sequence(e: Sketch, node: Node, *operands: Term | None) -> Lowered:
     """An element of a sequence of known tensors becomes that tensor, its length a constant, and its concatenation a
     concat.
 
     The parts of a SplitToSequence become the parts of a split, which execution providers have kernels for.
     """
-    op_type = next((name for name in _READERS if is_opaque(node, name)), None)
-    elements = None if op_type is None else _elements(node.operands[0])
+    op_type, elements = node.attributes_as(OpaqueAttributes).op_type, _elements(node.operands[0])
     if elements is None:
         return KEEP
     if op_type == "SequenceLength":
@@ -343,9 +342,6 @@ def known_sequence(e: Sketch, node: Node, *operands: Term | None) -> Lowered:
     is_new = bool(attribute_of(node, "new_axis", 0))
     axis = int(attribute_of(node, "axis")) % (values[0].type.rank + is_new)
     return e.concat(*[e.unsqueeze(value, axes=(axis,)) if is_new else value for value in values], axis=axis)
-
-
-_READERS = ("ConcatFromSequence", "SequenceAt", "SequenceLength")
 
 
 def _tensor(element: _Element, e: Sketch) -> Value:

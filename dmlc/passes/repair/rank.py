@@ -23,20 +23,27 @@ from dmlc.passes.layouts import is_unit
 from dmlc.passes.lowering import KEEP, Lowered, lowers
 from dmlc.passes.patterns import depends_on_batch, made_by, opaque_factors
 from dmlc.passes.rewrite import Miss
+from dmlc.targets.capabilities import Capabilities
 from dmlc.targets.directml import LARGEST_BATCH
 
 _Runs: TypeAlias = "Sequence[Sequence[int]]"
 
 
-def _limit(e: Sketch, node: Node) -> int | None:
-    """The most axes that the provider takes, where a result has more."""
-    fault = e.target.fault("rank", "Reshape")
-    limit = None if fault is None else fault.ranks_over
-    return limit if limit is not None and max([v.type.rank for v in node.results], default=0) > limit else None
+def _limit(target: Capabilities) -> int | None:
+    """The most axes that the provider takes."""
+    fault = target.fault("rank", "Reshape")
+    return None if fault is None else fault.ranks_over
 
 
-def _why_not_merged(node: Node, runs: _Runs, limit: int) -> Miss | None:
+def _is_over(rule: Any, node: Node, graph: Graph) -> bool:
+    limit = _limit(rule.capabilities)
+    return limit is not None and max([v.type.rank for v in node.results], default=0) > limit
+
+
+def _why_not_merged(e: Sketch, node: Node, runs: _Runs) -> Miss | None:
     """The reason against neighbouring axes as one: operands come from reshapes, which then make the merged axes."""
+    limit = _limit(e.target)
+    assert limit is not None
     if len(runs) > limit:
         return Miss("merging neighbouring axes leaves {0} axes, the limit is {1}", (len(runs), limit))
     for value in node.operands:
@@ -60,14 +67,13 @@ _ELEMENTWISE = frozenset(
 )
 
 
-@lowers(*BINARY, *UNARY, CAST, CLIP, WHERE, OPAQUE, repairs=("rank",))
+@lowers(*BINARY, *UNARY, CAST, CLIP, WHERE, OPAQUE, repairs=("rank",), offered=_is_over)
 def merge_elementwise_axes(e: Sketch, node: Node, *operands: Term | None) -> Lowered:
     """An elementwise node of more than 8 axes, between reshapes, is computed over merged neighbours."""
-    limit, attributes = _limit(e, node), node.attributes
-    if limit is None or not _is_elementwise(node):
+    if not _is_elementwise(node):
         return KEEP
-    runs, shape = _alike(node, e.graph), node.result.shape
-    if reason := _why_not_merged(node, runs, limit):
+    runs, shape, attributes = _alike(node, e.graph), node.result.shape, node.attributes
+    if reason := _why_not_merged(e, node, runs):
         return reason
     merged = [None if v is None else _merged(e, v, len(shape), runs) for v in node.operands]
     if isinstance(attributes, OpaqueAttributes):
@@ -100,14 +106,11 @@ def _alike(node: Node, graph: Graph) -> _Runs:
     return runs
 
 
-@lowers(CONCAT, SPLIT, SLICE, CUMSUM, repairs=("rank",))
+@lowers(CONCAT, SPLIT, SLICE, CUMSUM, repairs=("rank",), offered=_is_over)
 def merge_axes_beside(e: Sketch, node: Node, *operands: Term) -> Lowered:
     """A concat, split, slice or cumulative sum of more than 8 axes, between reshapes: axes next to its own merge."""
-    limit, a = _limit(e, node), node.attributes
-    if limit is None:
-        return KEEP
-    runs = _beside(node, e.graph)
-    if reason := _why_not_merged(node, runs, limit):
+    runs, a = _beside(node, e.graph), node.attributes
+    if reason := _why_not_merged(e, node, runs):
         return reason
     place = {axis: index for index, run in enumerate(runs) for axis in run}
     merged = [_merged(e, x.value, operands[0].rank, runs) for x in operands]
@@ -161,14 +164,11 @@ def _merged(make: Formulas, value: Value, rank: int, runs: Sequence[Sequence[int
     return make.reshape(value, sizes)
 
 
-@lowers(TRANSPOSE, repairs=("rank",))
+@lowers(TRANSPOSE, repairs=("rank",), offered=_is_over)
 def merge_transposed_axes(e: Sketch, node: Node, x: Term) -> Lowered:
     """A transpose of more than 8 axes, between reshapes, moves neighbours that stay together as one."""
-    limit, perm, shape = _limit(e, node), node.attributes_as(TransposeAttributes).perm, node.result.shape
-    if limit is None:
-        return KEEP
-    runs = _moved_together(node, e.graph)
-    if reason := _why_not_merged(node, runs, limit):
+    perm, shape, runs = node.attributes_as(TransposeAttributes).perm, node.result.shape, _moved_together(node, e.graph)
+    if reason := _why_not_merged(e, node, runs):
         return reason
     heads = [_head(e.graph, node, run) for run in runs]
     sizes = [product([shape[axis] for axis in run]) for run in runs]

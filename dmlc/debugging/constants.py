@@ -12,12 +12,15 @@ import numpy as np
 from onnx import GraphProto, NodeProto, SparseTensorProto, TensorProto, numpy_helper
 from onnx import helper as onnx_helper
 
-from dmlc.importers.weights import external, read_external
+from dmlc.importers.weights import blocks, external, read_external
 from dmlc.ir import Array
 from dmlc.ir.answers import Answer, words
 from dmlc.onnx_schema.domains import plain_domain
 from dmlc.onnx_schema.types import DTYPE_OF, element_name
 from dmlc.verifying.worst import WorstElement, worst_element
+
+#: The bytes of external data that are read at once.
+_BLOCK = 1 << 24
 
 
 def type_name(elem_type: int) -> str:
@@ -41,7 +44,7 @@ class Constant:
     def type_text(self) -> str:
         return f"{type_name(self.tensor.data_type)}{shape_text(self.tensor.dims)}"
 
-    @cached_property
+    @property
     def data(self) -> Array:
         """The elements. Raises ``DmlcError`` for external data that cannot be read."""
         if self.tensor.data_location != TensorProto.EXTERNAL:
@@ -52,8 +55,13 @@ class Constant:
 
     @cached_property
     def digest(self) -> bytes:
-        """A hash of the type and the elements."""
+        """A hash of the type and the elements. External data is read in blocks: it may not fit the memory."""
         found = hashlib.blake2b(self.type_text.encode(), digest_size=16)
+        stored = external(self.tensor, self.folder) if self.tensor.data_location == TensorProto.EXTERNAL else None
+        if stored is not None and self.tensor.data_type in DTYPE_OF:  # no elements of 4 bits, which are packed
+            for block in blocks(stored, _BLOCK):
+                found.update(block)
+            return found.digest()
         data = self.data
         found.update(repr(data.tolist()).encode() if data.dtype.kind == "O" else data.tobytes())
         return found.digest()

@@ -148,7 +148,12 @@ def _rewrites_text(program: api.Program, *, verbose: bool) -> str:
         by_rule.setdefault((entry.rule, entry.rewrite_class), []).append(entry)
     rules = {rule.name: rule for rule in all_rules()}
     name = program.target.provider
-    faults = {} if name is None else {fault.id: fault.what for fault in provider(name).failures}
+    operators = {each.rpartition(".")[2] for each in nodes_before(program, None) or ()}
+    faults = {
+        fault.id: fault.what
+        for fault in (() if name is None else provider(name).failures)
+        if not operators or not operators.isdisjoint(fault.operators) or "*" in fault.operators
+    }
     out = ""
     for (rule, rewrite_class), entries in sorted(by_rule.items(), key=lambda item: -len(item[1])):
         promise = PROMISES.get(rewrite_class, rewrite_class)

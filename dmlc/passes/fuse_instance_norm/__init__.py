@@ -93,7 +93,7 @@ class _InstanceNorm(NormRule):
         if match.dtype not in (f16, f32):
             return Miss("InstanceNormalization of {0} has no kernel", (match.dtype,))
         if any(match.x.shape[a] == 0 or graph.dims.promises_empty(match.x.shape[a]) for a in match.axes):
-            # ONNX Runtime's CPU kernel of f16 ends the process (core/providers/cpu/nn/instance_norm.cc)
+            # ONNX Runtime's CPU kernel ends the process where a node made the value; that of f16 always does so
             return Miss("an axis of {0} may be empty", (match.x.type,), match.x)
         if match.root.result.shape != match.x.shape:
             return Miss("the product has another shape than the normalized value", (), match.x)

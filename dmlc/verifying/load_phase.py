@@ -7,12 +7,11 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, defs
 
 from dmlc.diagnostics.counted import counted
 from dmlc.onnx_schema.domains import imported_versions, plain_domain
 from dmlc.onnx_schema.nested import all_graphs, all_nodes
-from dmlc.onnx_schema.schemas import later_versions
 from dmlc.runtime.hosts import WORKER
 from dmlc.runtime.runnable import NoEvidence, RunFailed
 
@@ -159,8 +158,8 @@ def _unknown_operator(model: ModelProto, text: str) -> tuple[str, str] | None:
         found = pattern.search(text)
         if found is not None:
             domain, op = _plain(found["domain"]), found["op"]
-            versions = later_versions(domain, op, 0)
-            is_later = versions and versions[0] > imported_versions(model.opset_import).get("", 0)
+            opset = imported_versions(model.opset_import).get("", 0)
+            is_later = not domain and defs.has(op) and not defs.has(op, opset)
             return None if is_later else (domain, op)
     return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -54,6 +54,8 @@ _KNOWN_BYTES = 1 << 16
 _ROUNDED_OTHERWISE = frozenset(("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"))
 #: Weights are moved where all together have at most this many bytes.
 _MOVED_BYTES = 1 << 24
+#: Operators whose results have sizes that their numbers decide.
+_SIZED_BY_DATA = ("Compress", "NonMaxSuppression", "NonZero", "Unique")
 #: Normalizations that take a mean away, whose results have the shape of their operand.
 _CENTRING = ("InstanceNormalization", "LayerNormalization", "MeanVarianceNormalization")
 
@@ -181,25 +183,27 @@ class OnnxSubject(Subject):
         weights = {name: array for name, array in _weights(model).items() if name not in counts}
         makers = {name: node for node in nodes for name in node.output}
         values = {**found, **feeds, **weights}
-        made_of = {name: _rounded(makers[name], values, x) for name, x in rounded.items()}
+        loose = {name: np.ones((), rounded[name].dtype) for name in _reached(nodes, [], _SIZED_BY_DATA) & set(rounded)}
+        made_of = {name: _rounded(makers[name], values, x) for name, x in rounded.items() if name not in loose}
         added = frozenset(name for name, made in made_of.items() if made.size is not None)
         model, inner = with_noise_in_bodies(model, lambda node: op_key(node.op_type) not in EXACT_OPS | JUMPS)
         key = ("moved", output, added, *rounded)
         subject = self._other(key, lambda: with_noise(model, output, rounded, added, list(weights)))
         if subject is None:
-            made_of, weights, inner, subject = {}, {}, {}, self
+            made_of, weights, inner, loose, subject = {}, {}, {}, {}, self
         narrow = self.run_narrow(feeds, output)
         if narrow is not None:
             yield narrow
         for noise in noises:
             given: Feeds = {**feeds, **noise.moved({**feeds, **weights}, fixed)}
             moves: Feeds = {name: noise.factor(name, one) for name, one in inner.items()}
+            moves |= {f"{name}//noise": noise.factor(name, one) for name, one in loose.items()}
             moves |= {
                 f"{name}//noise": noise.terms(made) if name in added else noise.factors(made)
                 for name, made in made_of.items()
             }
             still: Feeds = {f"{n}//noise": np.asarray(n not in added, made.x.dtype) for n, made in made_of.items()}
-            still |= inner
+            still |= inner | {f"{name}//noise": one for name, one in loose.items()}
             sizes = {name: x for name, x in moves.items() if name.removesuffix("//noise") in counts}
             rest = {name: x for name, x in moves.items() if name not in sizes}
             for more in (moves, {**still, **sizes}, {**still, **rest}, still):  # a size depends on rounding
@@ -453,11 +457,12 @@ def _ancestors(graph: GraphProto, *outputs: str) -> list[NodeProto]:
     return [nodes[place] for place in sorted(wanted)]
 
 
-def _reached(nodes: Sequence[NodeProto], feeds: Feeds) -> set[str]:
-    """The values that depend on the numbers that are fed, not on sizes and constants alone."""
+def _reached(nodes: Sequence[NodeProto], feeds: Iterable[str], makers: Collection[str] = ()) -> set[str]:
+    """The values that depend on the numbers that are fed, or that ``makers`` make, not on sizes and constants alone."""
     found = set(feeds)
     for node in nodes:
-        if node.op_type not in ("Shape", "Size") and not found.isdisjoint(_inputs_of(node)):
+        depends = not found.isdisjoint(_inputs_of(node)) and node.op_type not in ("Shape", "Size")
+        if depends or node.op_type in makers:
             found.update(node.output)
     return found
 

@@ -131,7 +131,7 @@ def test_what_the_library_cannot_compute_is_refused(monkeypatch: pytest.MonkeyPa
 def test_the_data_file_stands_in(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if missing == "library":
         monkeypatch.setitem(sys.modules, "onnxruntime", None)
-        problem = "onnxruntime cannot be loaded"
+        problem = "onnxruntime is not installed"
     else:
         monkeypatch.delattr(state, "get_all_opkernel_def")
         problem = f"onnxruntime {VERSION} does not list its kernels"

@@ -42,7 +42,7 @@ def annotations_of(node: Node) -> list[tuple[str, str]]:
     ``dmlc.source`` has its places in the source, ``dmlc.rules`` the rewrites that made it, ``dmlc.class`` the loosest
     of their classes. ``dmlc.from`` has the names of the nodes of an imported model that it stands for.
     """
-    rules, rewrite_class, sources = node.history
+    rules, rewrite_class, sources, _ = node.history
     found = [(_SOURCE, _lines([span.place for span in node.spans]))] if node.spans else []
     if rules:
         found += [(_RULES, _lines(rules)), (_CLASS, rewrite_class)]

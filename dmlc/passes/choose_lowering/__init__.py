@@ -25,7 +25,8 @@ from dmlc.targets.cost import Work
 _MOST_ELEMENTS = 2**48
 
 #: Without times a lowering must be so many times cheaper than the unchanged one by each calibration; one of more nodes
-#: than this the second number of times.
+#: than this the second number of times. A node that rewrites made of several was not written: what it replaced may have
+#: been cheaper, and a lowering need not win the first number of times.
 _WIN, _FEW_NODES, _WIN_OF_MANY = 1.5, 11, 3.0
 
 #: Plans whose parts are brought to their canonical form before the others see them.
@@ -36,6 +37,9 @@ GROUPS: tuple[Sequence[type[Plan]], ...] = (
     (*reduce.BY_TIMES, *search.PLANS),
     (search.max_of_blocks, *reduce.IN_PARTS, *reduce.PLANS),
 )
+
+
+_PLANS = frozenset(plan.name for plan in chain.from_iterable((*FIRST, *GROUPS)))
 
 
 class ChooseLowering(RewritePass, frozen=True):
@@ -164,6 +168,7 @@ class _Chooser(Driver):
             )
         costs, *elsewhere = [tuple([each.total(steps) for steps in work]) for each in (model, *model.calibrations)]
         need = _WIN if max(map(model.count, work)) <= _FEW_NODES else _WIN_OF_MANY
+        need = need / _WIN if node.history.nodes > 1 and _PLANS.isdisjoint(node.history.rules) else need
         return replace(one, costs=costs, elsewhere=tuple(chain.from_iterable(elsewhere)), need=need)
 
     def _timed(
@@ -211,7 +216,7 @@ def _kind(node: Node) -> Any:
         proto = node.origin.proto
         attributes = tuple([a.SerializeToString(deterministic=True) for a in proto.attribute])
         form = (proto.op_type, node.origin.version, attributes, len(proto.input))
-    return node.op, node.attributes, types, node.history.rules, form
+    return node.op, node.attributes, types, node.history.rules, node.history.nodes > 1, form
 
 
 def _is_made(node: Node, plans: Sequence[Plan]) -> bool:

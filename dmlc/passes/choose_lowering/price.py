@@ -16,7 +16,7 @@ from dmlc.ops.index import FULL, GATHER, GATHER_ELEMENTS, IOTA, SCATTER_ELEMENTS
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import EXPAND, RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE, TransposeAttributes
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
-from dmlc.ops.reduce import EXTREMES, REDUCE_LOG_SUM_EXP, REDUCE_MEAN, axes_of
+from dmlc.ops.reduce import EXTREMES, REDUCE_LOG_SUM_EXP, axes_of
 from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, ArgAttributes
 from dmlc.passes.choose_lowering.plan import Plan, Sizes, View, merged, view_of
 from dmlc.passes.choose_lowering.reduce import LONG, NORMS, ROOTS, is_pool
@@ -186,7 +186,7 @@ def _reduce(op: Operation, dtype: DType, shape: Sequence[int], axes: Sequence[in
         return _reduce_rows(base, dtype, sizes)
     if kind != "KRK":
         return Step(f"{base} apart", dtype, total, writes, sizes[-1] if kind[-1] == "R" else 1)
-    return _reduce_inside(op, base, dtype, sizes)
+    return _reduce_inside(base, dtype, sizes)
 
 
 def _reduce_rows(base: str, dtype: DType, sizes: Sequence[int]) -> Step:
@@ -196,9 +196,9 @@ def _reduce_rows(base: str, dtype: DType, sizes: Sequence[int]) -> Step:
     return Step(f"{base} {kernel}", dtype, rows * behind, behind, 1 if kernel == "apart" else behind)
 
 
-def _reduce_inside(op: Operation, base: str, dtype: DType, sizes: Sequence[int]) -> Step:
-    """A reduction over the middle of three axes. Data from memory is read run by run, and a mean writes the quotients
-    once more. Pieces of less than a page defeat prefetching."""
+def _reduce_inside(base: str, dtype: DType, sizes: Sequence[int]) -> Step:
+    """A reduction over the middle of three axes. Data from memory is read run by run. Pieces of less than a page defeat
+    prefetching."""
     total, writes, (_, middle, behind) = math.prod(sizes), sizes[0] * sizes[2], sizes
     is_large = total * dtype.numpy.itemsize > _CACHED
     if is_large and dtype.numpy.itemsize < behind * dtype.numpy.itemsize < _PAGE:
@@ -206,7 +206,7 @@ def _reduce_inside(op: Operation, base: str, dtype: DType, sizes: Sequence[int])
     if base == "ReduceSum" and not is_large:
         return Step("ReduceSum inside", dtype, total, writes, behind * middle)
     if base == "ReduceSum":
-        return Step("ReduceMean streamed" if op is REDUCE_MEAN else "ReduceSum streamed", dtype, total, writes, behind)
+        return Step("ReduceSum streamed", dtype, total, writes, behind)
     large = middle > _FEW and middle * behind * dtype.numpy.itemsize >= _CACHE
     is_far = large or _spread(base, dtype, sizes, 1).endswith("far")
     return Step(f"{base} far" if is_far else f"{base} inside", dtype, total, writes, behind)

@@ -122,21 +122,26 @@ def reduce_for_pool(e: Sketch, node: Node, x: Term) -> Lowered:
     return _chain(e, node, x, [axes_of(node)]) if is_pool(node) else Miss("it is not a pooling")
 
 
-def _by_groups(e: Sketch, node: Node, x: Term, step: int) -> Lowered:
-    order = [range(*group) for group in groups(_with_ones(e.graph, x.shape, axes_of(node)))][::step]
-    return _chain(e, node, x, order) if len(order) > 1 else Miss("all axes are neighbours")
+def _groups_of(e: Sketch, node: Node, x: Term) -> list[range]:
+    """The groups of neighbours among the axes."""
+    return [range(*group) for group in groups(_with_ones(e.graph, x.shape, axes_of(node)))]
 
 
 @plan(*ROOTS, gives=(EXACT, REASSOCIATES))
 def reduce_inner_first(e: Sketch, node: Node, x: Term) -> Lowered:
     """A reduction over axes that are not adjacent becomes a node for each group of neighbours, the last group first."""
-    return _by_groups(e, node, x, -1)
+    order = _groups_of(e, node, x)[::-1]
+    return _chain(e, node, x, order) if len(order) > 1 else Miss("all axes are neighbours")
 
 
 @plan(*ROOTS, gives=(EXACT, REASSOCIATES))
 def reduce_outer_first(e: Sketch, node: Node, x: Term) -> Lowered:
-    """A reduction over axes that are not adjacent becomes one for each group of neighbours, the first group first."""
-    return _by_groups(e, node, x, 1)
+    """A reduction over axes that are not adjacent becomes one for each group of neighbours, the first group first. Of
+    neighbours that were written as several reductions the first axis comes first, then the others."""
+    order = _groups_of(e, node, x)
+    if len(order) == 1 and len(order[0]) > 1 and node.history.nodes > 1:
+        order = [order[0][:1], order[0][1:]]
+    return _chain(e, node, x, order) if len(order) > 1 else Miss("all axes are neighbours")
 
 
 @plan(*ROOTS, gives=(EXACT, REASSOCIATES))

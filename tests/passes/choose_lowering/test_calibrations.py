@@ -15,6 +15,8 @@ from dmlc.passes import choose_lowering
 from dmlc.targets import load_target
 from dmlc.targets.cost import CostModel, cost_model
 from dmlc.targets.target import load_data
+from tests.kit import dml
+from tests.rows import each_row
 
 CALIBRATIONS = {name: load_data(f"calibrations/{name}") for name in load_data("cost_ort_cpu")["calibrations"]}
 #: The classes of a segmentation: a short axis with much behind it.
@@ -81,3 +83,22 @@ def test_many_nodes_must_win_by_more(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fired(one("argmax", (64, 4096), [1]))[0] == "blocked-argmax"
     monkeypatch.setattr(choose_lowering, "_FEW_NODES", 6)
     assert fired(one("argmax", (64, 4096), [1])) == []
+
+
+@each_row(
+    "body, shape, operators",
+    [
+        ("reduce_sum(x * x, axes=[1])", "4096, 1024", ["Mul", "ReduceSum"]),
+        ("reduce_sum(abs(x), axes=[1])", "4096, 1024", ["Abs", "ReduceSum"]),
+        ("reduce_max(reduce_max(x, axes=[3]), axes=[1])", "8, 64, 128, 128", ["ReduceMax", "ReduceMax"]),
+        ("reduce_mean(reduce_mean(x, axes=[1]), axes=[2, 3])", "8, 64, 128, 128", ["ReduceMean", "ReduceMean"]),
+        ("reduce_max(x, axes=[1, 3])", "8, 64, 128, 128", ["ReduceMax"]),
+        ("reduce_mean(x, axes=[1, 2, 3])", "8, 64, 128, 128", ["ReduceMean"]),
+    ],
+)
+def test_what_rewrites_merged_is_taken_apart_again_where_that_is_cheaper(
+    body: str, shape: str, operators: list[str]
+) -> None:
+    """It was not written as one node, so that nothing that was written becomes slower. One that was written stays."""
+    program = dml(f"(x: f32[{shape}]) -> (y) {{\n    y = {body}\n    return y\n}}", target="cpu")
+    assert [node.op_type for node in program.to_onnx().graph.node] == operators

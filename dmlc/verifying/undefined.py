@@ -319,7 +319,10 @@ def _centred_infinities(step: TraceStep) -> Iterator[UndefinedElements]:
 
 
 def _reductions_of_nothing(step: TraceStep) -> Iterator[UndefinedElements]:
-    if step.op.startswith(_REDUCTIONS) and any(x is not None and not x.size for x in step.operands[:1]):
+    """Results of a reduction over nothing, and of a graph inside the node that has reductions and reads nothing."""
+    read = step.operands[:1] if step.op.startswith(_REDUCTIONS) else step.operands
+    reduces = any(op.startswith(_REDUCTIONS) for op in (step.op, *step.inner))
+    if reduces and any(x is not None and not x.size for x in read):
         yield from _everywhere(step, OVER_NOTHING)
 
 

@@ -271,6 +271,16 @@ ROWS: dict[str, tuple[str, dict[str, Any], Any, str, dict[str, Any]]] = {
         "within",
         {"x": [1, 7], "v": [3, 3]},
     ),
+    "a mean of nothing inside a branch": (
+        """<ir_version: 9, opset_import: ["": 17]> g (bool c, float[n] x) => (float y) {
+            y = If (c) <
+                then_branch = t () => (float a) { m = ReduceMean <keepdims = 0> (x) a = Sqrt (m) },
+                else_branch = f () => (float d) { d = ReduceSum <keepdims = 0> (x) }> }""",
+        {"c": np.array(True), "x": []},
+        NAN,
+        "unspecified",
+        {"c": np.array(True), "x": [1]},
+    ),
     "a norm of equal numbers, of which the shift is left": (
         program("x: f32[27]", "y = layer_norm(x, x, x, axis=0) != x"),
         {"x": [7.3e8] * 27},

@@ -15,7 +15,8 @@ _MOST_SOURCES = 32
 
 class History(NamedTuple):
     """``rules`` in the order in which they were applied, the loosest of their classes, the names that the source's
-    nodes had in an imported model: the root of the first rewrite first. ``nodes`` is how many the node stands for."""
+    nodes had in an imported model: the root of the first rewrite first. ``nodes`` counts the nodes of the source that
+    were merged into it."""
 
     rules: tuple[str, ...] = ()
     rewrite_class: str = CLASSES[0]

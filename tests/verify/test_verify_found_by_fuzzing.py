@@ -263,7 +263,7 @@ ROWS: dict[str, tuple[str, dict[str, Any], Any, str, dict[str, Any]]] = {
         "within",
         {"c": np.array(False), "x": [0.7, 1.3, 2.1]},
     ),
-    "equal products of which a list has one, or two where they are rounded otherwise": (
+    "equal products, which Unique keeps apart if they are rounded otherwise": (
         """<ir_version: 9, opset_import: ["": 17]> g (float[2] x, float[2] v) => (float[n] y) {
             r = Reciprocal (v) p = Mul (x, r) y = Unique (p) }""",
         {"x": [1, 7], "v": [3, 21]},
